@@ -1,6 +1,8 @@
 """GPU nodes with Elastic Fabric Adapter for an EKS cluster."""
 
-from aws_cdk import Resource, aws_ec2 as ec2, aws_eks_v2 as eks, aws_iam as iam
+from typing import Any, cast
+
+from aws_cdk import aws_ec2 as ec2, aws_eks_v2 as eks, aws_iam as iam
 from catalog.efa_instance_type import EfaInstanceType
 from constructs import Construct
 from constructs.node_launch_template import NodeLaunchTemplate
@@ -65,11 +67,12 @@ class EfaNodeGroup(Construct):
         template = NodeLaunchTemplate(
             self, "LaunchTemplate", instance_type=instance.name, instance_store=instance.nvme_gb > 0
         )
-        data = _launch_template_data(template)
-        data("Placement", {"GroupName": placement_group.ref})
-        data(
-            "NetworkInterfaces",
-            _network_interfaces(instance, groups=[cluster.cluster_security_group_id, self._efa_security_group(cluster)]),
+        security_group = _EfaSecurityGroup(self, "SecurityGroup", vpc_id=cluster.vpc.vpc_id)
+        resource = cast(ec2.CfnLaunchTemplate, template.node.default_child)
+        resource.add_property_override("LaunchTemplateData.Placement", {"GroupName": placement_group.ref})
+        resource.add_property_override(
+            "LaunchTemplateData.NetworkInterfaces",
+            _network_interfaces(instance, groups=[cluster.cluster_security_group_id, security_group.attr_group_id]),
         )
         self.node_group = eks.CfnNodegroup(
             self,
@@ -88,27 +91,42 @@ class EfaNodeGroup(Construct):
                 id=template.launch_template_id, version=template.latest_version_number
             ),
         )
+        # Nodes never run without the rules, neither while they start nor while the stack is deleted.
+        self.node_group.node.add_dependency(security_group)
 
-    def _efa_security_group(self, cluster: eks.ICluster) -> str:
-        group = ec2.CfnSecurityGroup(
-            self, "SecurityGroup", vpc_id=cluster.vpc.vpc_id, group_description="EFA traffic between GPU nodes"
+
+class _EfaSecurityGroup(ec2.CfnSecurityGroup):
+    """Level 1, because the level 2 group drops the egress rule to itself when it also allows all outbound traffic."""
+
+    def __init__(self, scope: Construct, id: str, *, vpc_id: str) -> None:
+        super().__init__(scope, id, vpc_id=vpc_id, group_description="EFA traffic between the GPU nodes")
+        rule: dict[str, Any] = {"group_id": self.attr_group_id, "ip_protocol": "-1"}
+        ec2.CfnSecurityGroupIngress(
+            self, "FromItself", source_security_group_id=self.attr_group_id, description="EFA from other GPU nodes", **rule
         )
-        ingress = ec2.CfnSecurityGroupIngress(
-            self,
-            "FromItself",
-            group_id=group.attr_group_id,
-            source_security_group_id=group.attr_group_id,
-            ip_protocol="-1",
-            description="EFA from other GPU nodes",
+        ec2.CfnSecurityGroupEgress(
+            self, "ToItself", destination_security_group_id=self.attr_group_id, description="EFA to other GPU nodes", **rule
         )
-        egress = ec2.CfnSecurityGroupEgress(
-            self,
-            "ToItself",
-            group_id=group.attr_group_id,
-            destination_security_group_id=group.attr_group_id,
-            ip_protocol="-1",
-            description="EFA to other GPU nodes",
+
+
+def _network_interfaces(instance: EfaInstanceType, *, groups: list[str]) -> list[dict[str, Any]]:
+    """Card 0 carries the node's IP traffic; further cards carry EFA alone, which costs no IP address."""
+    interfaces = []
+    for card, takes_efa in enumerate(instance.network_cards):
+        if card == 0:
+            kind = "efa" if takes_efa else "interface"
+        elif takes_efa:
+            kind = "efa-only"
+        else:
+            continue
+        interfaces.append(
+            {
+                "NetworkCardIndex": card,
+                "DeviceIndex": 0 if card == 0 else 1,
+                "InterfaceType": kind,
+                "Groups": groups,
+                "DeleteOnTermination": True,
+                "Description": "EFA" if takes_efa else "IP",
+            }
         )
-        # Nodes must never run without the rules, neither when they start nor when the stack is deleted.
-        self._rules = (ingress, egress)
-        return group.attr_group_id
+    return interfaces

@@ -21,7 +21,7 @@ class HandlerFunction(lambda_.Function):
             description=description,
             code=lambda_.Code.from_asset(asset, exclude=["__pycache__", "*.pyc"]),
             handler="index.handler",
-            runtime=lambda_.determine_latest_python_runtime(scope),
+            runtime=lambda_.Runtime.determine_latest_python_runtime(scope),
             role=role,
             timeout=timeout,
             memory_size=256,
@@ -34,3 +34,8 @@ def handler_role(scope: Construct, id: str, *, description: str, log_group: logs
     role = iam.Role(scope, id, description=description, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log_group.grant_write(role)
     return role
+
+
+def allow_vpc(role: iam.Role) -> None:
+    """Let a function with this role run in subnets of a VPC."""
+    role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaVPCAccessExecutionRole"))

@@ -83,6 +83,12 @@ def _pattern(validator, pattern, instance, schema):  # noqa: ANN001 - jsonschema
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
+def _exactly_one(validator, names, instance, schema):  # noqa: ANN001
+    """cfn-lint's own keyword: exactly one of these properties."""
+    if isinstance(instance, dict) and sum(name in instance for name in names) != 1:
+        yield ValidationError(f"exactly one of {', '.join(names)} is required")
+
+
 def _types():  # noqa: ANN202
     """CloudFormation converts between strings and the scalar types."""
     checker = Draft7Validator.TYPE_CHECKER
@@ -95,4 +101,4 @@ def _types():  # noqa: ANN202
 
 
 _CloudFormationValidator = validators.extend(
-    Draft7Validator, validators={"pattern": _pattern}, type_checker=_types())
+    Draft7Validator, validators={"pattern": _pattern, "requiredXor": _exactly_one}, type_checker=_types())

@@ -1,0 +1,92 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+CDK := node_modules/.bin/cdk
+# The CDK app runs as `python3 app.py` (cdk.json), so the environment's Python comes first.
+export PATH := $(BIN):$(PATH)
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- set-up ---------------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(VENV)/.ready node_modules/.ready ## Make .venv and node_modules
+
+$(VENV)/.ready: requirements.txt requirements-dev.txt
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@
+
+node_modules/.ready: package.json package-lock.json
+	@node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || { echo "Node.js 20 or later is needed"; exit 1; }
+	npm ci --no-fund --no-audit --loglevel=error
+	touch $@
+
+.venv-%/.ready: requirements-%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# --- everyday -------------------------------------------------------------------------------------------------------
+
+.PHONY: synth
+synth: setup ## Write the templates to cdk.out
+	$(CDK) synth --quiet
+
+.PHONY: validate
+validate: setup ## Synth with the library's own validation pass, which everyday synth leaves out for speed
+	CDK_VALIDATION=true $(CDK) synth --quiet --output cdk.out.validate
+
+.PHONY: lint
+lint: setup ## Style, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+.PHONY: format
+format: setup ## Put the code into the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# --- tests ----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: lint test-fast test-emulator test-serve ## Everything: lint, unit, templates, static checks, emulator, real Ray
+
+.PHONY: test-fast
+test-fast: setup ## Unit, template and static tests
+	$(BIN)/pytest -n 2 --dist loadfile
+
+.PHONY: test-emulator
+test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulator: deploy, update, destroy, failures
+	.venv-local/bin/pytest tests/emulator
+
+.PHONY: test-serve
+test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
+	.venv-serve/bin/pytest tests/serve
+
+# --- local demo -----------------------------------------------------------------------------------------------------
+
+.PHONY: local
+local: setup .venv-local/.ready ## Deploy, update and destroy everything on a local AWS emulator
+	.venv-local/bin/python -m local.demo
+
+.PHONY: local-serve
+local-serve: synth .venv-serve/.ready ## Serve the template's RayService on a local Ray cluster and chat with it
+	.venv-serve/bin/python -m local.serve
+
+# --- figures --------------------------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: setup ## CPU and memory of synth against an empty Python CDK app
+	$(BIN)/python -m bench.synth
+
+.PHONY: clean
+clean: ## Remove everything that make made
+	rm -rf .venv .venv-* node_modules cdk.out cdk.out.* .local .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

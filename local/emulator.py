@@ -1,0 +1,137 @@
+"""Starts and stops the local AWS emulator, and cleans up after a run that was killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ACCOUNT = "123456789012"
+START_TIMEOUT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emulator:
+    """One emulator with its own folder, port and state; a context manager.
+
+    Entering it removes whatever an earlier run in the same folder left (processes, state) and starts fresh. It raises
+    RuntimeError when that earlier run is still alive, or when the emulator does not answer in time.
+    `kube_bin` is the folder that holds the `kubectl`, `helm` and `aws` which the handlers call: the stand-ins of
+    local/bin by default, another folder (real binaries) through LOCAL_KUBE_BIN.
+    """
+
+    name: str = "demo"
+    region: str = "sa-east-1"
+    kube_bin: Path = Path(os.environ.get("LOCAL_KUBE_BIN") or ROOT / "local" / "bin")
+
+    @property
+    def folder(self) -> Path:
+        """Everything that the run writes; the name is stable, so that the next run finds it."""
+        user, where = os.getuid(), str(ROOT).strip("/").replace("/", "-")
+        return Path(tempfile.gettempdir()) / f"ray-serve-local-{user}-{where}-{self.name}"
+
+    @property
+    def offerings_file(self) -> Path:
+        """Zones per instance type, see InstanceOfferings."""
+        return self.folder / "offerings.json"
+
+    @property
+    def kube_state(self) -> Path:
+        """Where the stand-ins of kubectl and helm keep their log and what they were given."""
+        return self.folder / "kube"
+
+    @property
+    def log_file(self) -> Path:
+        """Output of the emulator and of every handler."""
+        return self.folder / "emulator.log"
+
+    @property
+    def endpoint(self) -> str:
+        """The AWS endpoint; only while the emulator runs."""
+        return f"http://127.0.0.1:{(self.folder / 'port').read_text()}"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What an AWS client needs; nothing of the caller's AWS configuration comes through."""
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
+        return {**inherited, "AWS_ENDPOINT_URL": self.endpoint, "AWS_ACCESS_KEY_ID": ACCOUNT,
+                "AWS_SECRET_ACCESS_KEY": "local", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull,
+                "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region,
+                "LOCAL_KUBE_STATE": str(self.kube_state), "LOCAL_PYTHON": sys.executable}
+
+    def __enter__(self) -> Emulator:
+        self._remove_earlier_run()
+        self.kube_state.mkdir(parents=True)
+        (self.folder / "tmp").mkdir()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        (self.folder / "port").write_text(port)
+        with self.log_file.open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "local.emulator_process"], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL, start_new_session=True, env={
+                    **self.environment, "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": port, "MINISTACK_HOST": "127.0.0.1",
+                    "MINISTACK_REGION": self.region, "MINISTACK_ACCOUNT_ID": ACCOUNT, "PYTHONPATH": str(ROOT),
+                    "LAMBDA_STRICT": "0", "LAMBDA_EXECUTOR": "local", "LOCAL_OFFERINGS": str(self.offerings_file),
+                    "STATE_DIR": str(self.folder / "state"), "S3_DATA_DIR": str(self.folder / "s3"),
+                    "TMPDIR": str(self.folder / "tmp"), "TEST_OUTDIR": str(self.folder / "tmp"),
+                    "PATH": os.pathsep.join([str(self.kube_bin), str(Path(sys.executable).parent), os.environ["PATH"]])})
+        (self.folder / "pids").write_text(f"{process.pid} {os.getpid()}")
+        self._wait(process)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kill(int((self.folder / "pids").read_text().split()[0]))
+        (self.folder / "pids").unlink()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"{self.endpoint}/_ministack/health", timeout=1):
+                    return
+            except OSError:
+                if process.poll() is not None:
+                    break
+                time.sleep(0.1)
+        self._kill(process.pid)
+        raise RuntimeError(f"the emulator did not start:\n{self.log_file.read_text()[-2000:]}")
+
+    def _remove_earlier_run(self) -> None:
+        pids = self.folder / "pids"
+        if pids.exists():
+            emulator, owner = (int(pid) for pid in pids.read_text().split())
+            if owner != os.getpid() and _command(owner).find("local") >= 0 and "python" in _command(owner):
+                raise RuntimeError(f"another run is in progress (process {owner})")
+            self._kill(emulator)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @staticmethod
+    def _kill(emulator: int) -> None:
+        """End the emulator's process group, handlers included, unless the id now belongs to something else."""
+        if "local.emulator_process" not in _command(emulator):
+            return
+        os.killpg(emulator, signal.SIGKILL)
+        while "local.emulator_process" in _command(emulator):
+            try:
+                os.waitpid(emulator, os.WNOHANG)
+            except ChildProcessError:
+                pass
+            time.sleep(0.02)
+
+
+def _command(pid: int) -> str:
+    """The command line of a process, empty when there is none."""
+    answer = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return "" if "<defunct>" in answer.stdout else answer.stdout
