@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 from aws_cdk import App
+
 from settings import Settings, SettingsError
 from stacks.application import Application
 

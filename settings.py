@@ -262,7 +262,15 @@ def _cidrs(text: str) -> tuple[str, ...]:
 
 _PRIVATE_NETWORKS = tuple(
     ipaddress.IPv4Network(cidr)
-    for cidr in ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3")
+    for cidr in (
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "224.0.0.0/3",
+    )
 )
 
 _dns_label = _pattern(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a DNS label: lower-case letters, digits and -, at most 63 characters")
@@ -277,7 +285,9 @@ def _namespace(text: str) -> str:
 def _ray_service_name(text: str) -> str:
     if len(text) > _RAY_SERVICE_NAME_LIMIT:
         raise ValueError(f"it has {len(text)} characters and KubeRay takes at most {_RAY_SERVICE_NAME_LIMIT}")
-    return _pattern(r"[a-z]([a-z0-9-]*[a-z0-9])?", "a lower-case letter, then lower-case letters, digits and -, no - at the end")(text)
+    return _pattern(r"[a-z]([a-z0-9-]*[a-z0-9])?", "a lower-case letter, then lower-case letters, digits and -, no - at the end")(
+        text
+    )
 
 
 _DEFINITIONS: Mapping[str, _Definition] = {
@@ -327,7 +337,11 @@ _DEFINITIONS: Mapping[str, _Definition] = {
                 "a Hugging Face id (owner/name), an s3:// URI or an absolute path in the image",
             ),
         ),
-        ("HF_TOKEN_SECRET", "", _optional(_pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", "the name of a Kubernetes Secret"))),
+        (
+            "HF_TOKEN_SECRET",
+            "",
+            _optional(_pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", "the name of a Kubernetes Secret")),
+        ),
         ("PREFILL_REPLICAS", "1", _whole(1, 100)),
         ("DECODE_REPLICAS", "1", _whole(1, 100)),
         ("TENSOR_PARALLEL_SIZE", "1", _whole(1, 8)),

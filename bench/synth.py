@@ -37,7 +37,11 @@ def synth(directory: Path, output: Path) -> Cost:
     environ = {**os.environ, "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = subprocess.Popen(
-        [CDK, "synth", "--quiet", "--output", output], cwd=directory, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [CDK, "synth", "--quiet", "--output", output],
+        cwd=directory,
+        env=environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     peaks = {"largest": 0.0, "tree": 0.0}
     watcher = threading.Thread(target=watch, args=(process, peaks), daemon=True)

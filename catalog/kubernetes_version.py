@@ -35,13 +35,12 @@ class KubernetesVersion:
 def kubernetes_versions() -> Mapping[str, KubernetesVersion]:
     """Every known version by its name, oldest first. Read-only."""
     data = _toml.read("kubernetes_versions")
-    layers = {version: layer["name"] for layer in data["kubectl_layers"] for version in layer["serves"]}
-    return MappingProxyType(
-        {
-            row["version"]: KubernetesVersion(**row, support=_support(row, data["date"]), kubectl_layer=layers.get(row["version"]))
-            for row in data["versions"]
-        }
+    layers = {version: layer for layer, versions in data["kubectl_layers"].items() for version in versions}
+    rows = (
+        KubernetesVersion(**row, support=_support(row, data["date"]), kubectl_layer=layers.get(row["version"]))
+        for row in data["versions"]
     )
+    return MappingProxyType({row.version: row for row in rows})
 
 
 def _support(row: dict[str, date], day: date) -> Literal["standard", "extended", "ended"]:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from cdk8s import ApiObject, ApiObjectMetadata, Chart, JsonPatch
+from constructs import Construct
+
 from charts.serve_config import DECODE_RESOURCE, PREFILL_RESOURCE
 from charts.worker_resources import WorkerResources
-from constructs import Construct
 
 _GIB = 1024**3
 _HEAD_MEMORY_GIB = 8
@@ -89,7 +90,13 @@ class RayServiceChart(Chart):
                     "image": self._image,
                     "ports": [
                         {"name": name, "containerPort": port}
-                        for name, port in (("gcs", 6379), ("dashboard", 8265), ("client", 10001), ("serve", 8000), ("metrics", 8080))
+                        for name, port in (
+                            ("gcs", 6379),
+                            ("dashboard", 8265),
+                            ("client", 10001),
+                            ("serve", 8000),
+                            ("metrics", 8080),
+                        )
                     ],
                     "resources": {"requests": {"cpu": "1", "memory": memory}, "limits": {"cpu": "2", "memory": memory}},
                 },

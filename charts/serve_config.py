@@ -159,10 +159,13 @@ def application_name(*, model_id: str) -> str:
     return leading[0].lower() if leading else "llm"
 
 
-def to_text(config: dict[str, Any]) -> str:
+def serve_config_yaml(config: dict[str, Any]) -> str:
     """The config as the string that a RayService takes: indented JSON, which is YAML too.
 
     `kubectl get rayservice -o yaml` and the console show it line by line as written here; it needs no YAML library at
     synth and no quoting rules of one's own. The order is the order of the keys, so equal configs are equal texts.
     """
     return json.dumps(config, indent=2, ensure_ascii=False)
+
+
+to_text = serve_config_yaml

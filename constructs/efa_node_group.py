@@ -3,9 +3,10 @@
 from typing import Any, cast
 
 from aws_cdk import aws_ec2 as ec2, aws_eks_v2 as eks, aws_iam as iam
-from catalog.efa_instance_type import EfaInstanceType
 from constructs import Construct
 from constructs.node_launch_template import NodeLaunchTemplate
+
+from catalog.efa_instance_type import EfaInstanceType
 
 
 class EfaNodeGroup(Construct):
@@ -64,9 +65,7 @@ class EfaNodeGroup(Construct):
         # The NVIDIA plugin's chart only schedules onto nodes that say they have a GPU.
         self.labels = {"role": "gpu-worker", "nvidia.com/gpu.present": "true"}
         placement_group = ec2.CfnPlacementGroup(self, "PlacementGroup", strategy="cluster")
-        template = NodeLaunchTemplate(
-            self, "LaunchTemplate", instance_type=instance.name, instance_store=instance.nvme_gb > 0
-        )
+        template = NodeLaunchTemplate(self, "LaunchTemplate", instance_type=instance.name, instance_store=instance.nvme_gb > 0)
         security_group = _EfaSecurityGroup(self, "SecurityGroup", vpc_id=cluster.vpc.vpc_id)
         resource = cast(ec2.CfnLaunchTemplate, template.node.default_child)
         resource.add_property_override("LaunchTemplateData.Placement", {"GroupName": placement_group.ref})

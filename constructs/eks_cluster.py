@@ -2,14 +2,25 @@
 
 from typing import cast
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack, aws_ec2 as ec2, aws_eks_v2 as eks, aws_iam as iam, aws_kms as kms
-from aws_cdk import aws_lambda as lambda_, aws_logs as logs
-from catalog.kubernetes_version import KubernetesVersion
+from aws_cdk import (
+    Duration,
+    RemovalPolicy,
+    Stack,
+    aws_ec2 as ec2,
+    aws_eks_v2 as eks,
+    aws_iam as iam,
+    aws_kms as kms,
+    aws_lambda as lambda_,
+    aws_logs as logs,
+)
 from constructs import Construct
+from constructs.acknowledge import acknowledge, acknowledge_managed_policy
 from constructs.cluster_addon import ClusterAddon
-from constructs.handler_function import allow_vpc, handler_role
+from constructs.handler_function import INVOKE_ACTIONS, allow_vpc, depend_on_policy_alone, handler_role
 from constructs.handler_logs import HandlerLogs
 from constructs.kubectl_layer import kubectl_layer
+
+from catalog.kubernetes_version import KubernetesVersion
 
 
 class EksCluster(Construct):
@@ -73,14 +84,16 @@ class EksCluster(Construct):
             output_config_command=False,
             kubectl_provider_options=eks.KubectlProviderOptions(
                 kubectl_layer=kubectl_layer(self, "KubectlLayer", version=version),
-                role=_kubectl_role(self, log_group=handler_logs.log_group),
+                role=_kubectl_role(self, cluster_name=name, log_group=handler_logs.log_group),
                 private_subnets=vpc.private_subnets,
             ),
         )
+        self.kubectl_service_token = cast(eks.IKubectlProvider, self.cluster.kubectl_provider).service_token
+        """What a custom resource of another stack needs to run kubectl or helm."""
         resource = cast(eks.CfnCluster, self.cluster.node.default_child)
         resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=version.support.upper())
         resource.node.add_dependency(control_plane_logs)
-        _log_to(self.cluster, log_group=handler_logs.log_group)
+        _own_provider(self.cluster, log_group=handler_logs.log_group)
         self.node_prerequisites = self._node_prerequisites()
         """Nodes depend on these: a node without them never becomes ready."""
 
@@ -92,6 +105,7 @@ class EksCluster(Construct):
             assumed_by=iam.ServicePrincipal("pods.eks.amazonaws.com").with_session_tags(),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonEKS_CNI_Policy")],
         )
+        acknowledge_managed_policy(cni_role, "AmazonEKS_CNI_Policy", "AWS keeps it in step with the add-on's releases.")
         return [
             ClusterAddon(self, "VpcCni", cluster=self.cluster, name="vpc-cni", service_account="aws-node", role=cni_role),
             ClusterAddon(self, "KubeProxy", cluster=self.cluster, name="kube-proxy"),
@@ -101,13 +115,17 @@ class EksCluster(Construct):
 
 
 def _control_plane_role(scope: Construct) -> iam.Role:
-    return iam.Role(
+    role = iam.Role(
         scope,
         "ControlPlaneRole",
         description="EKS control plane: network interfaces and instances of the cluster",
         assumed_by=iam.ServicePrincipal("eks.amazonaws.com"),
         managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonEKSClusterPolicy")],
     )
+    acknowledge_managed_policy(
+        role, "AmazonEKSClusterPolicy", "EKS requires this policy and extends it as its control plane changes."
+    )
+    return role
 
 
 def _endpoint_access(public_access_cidrs: tuple[str, ...]) -> eks.EndpointAccess:
@@ -116,21 +134,42 @@ def _endpoint_access(public_access_cidrs: tuple[str, ...]) -> eks.EndpointAccess
     return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*public_access_cidrs)
 
 
-def _kubectl_role(scope: Construct, *, log_group: logs.ILogGroup) -> iam.IRole:
+def _kubectl_role(scope: Construct, *, cluster_name: str, log_group: logs.ILogGroup) -> iam.IRole:
     """Without the registry policies that the library would attach: every chart here comes from an HTTP repository."""
     role = handler_role(scope, "KubectlRole", description="Runs kubectl and helm against the cluster", log_group=log_group)
     allow_vpc(role)
     role.add_to_policy(
         iam.PolicyStatement(
             actions=["eks:DescribeCluster"],
-            resources=[Stack.of(scope).format_arn(service="eks", resource="cluster", resource_name="*")],
+            resources=[Stack.of(scope).format_arn(service="eks", resource="cluster", resource_name=cluster_name)],
         )
     )
     return role.without_policy_updates()
 
 
-def _log_to(cluster: eks.Cluster, *, log_group: logs.ILogGroup) -> None:
-    """Send the library's two functions to a log group of this stack, so that Lambda makes none that would stay behind."""
-    for construct in cluster.node.find_child("KubectlProvider").node.find_all():
-        if isinstance(construct, lambda_.CfnFunction):
-            construct.logging_config = lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.log_group_name)
+def _own_provider(cluster: eks.Cluster, *, log_group: logs.ILogGroup) -> None:
+    """Narrow what the library makes for its kubectl provider, which it has no properties for.
+
+    Both functions log to a group of this stack, so that Lambda makes none that would stay behind; the framework's role
+    may write there, use the VPC and invoke the one handler, instead of every version of it.
+    """
+    provider = cluster.node.find_child("KubectlProvider")
+    handler = cast(lambda_.Function, provider.node.find_child("Handler"))
+    framework = cast(lambda_.Function, provider.node.find_child("Provider").node.find_child("framework-onEvent"))
+    for function in (handler, framework):
+        depend_on_policy_alone(function, cast(iam.IRole, function.role))
+        resource = cast(lambda_.CfnFunction, function.node.default_child)
+        resource.logging_config = lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.log_group_name)
+    role = cast(iam.Role, framework.role)
+    cast(iam.CfnRole, role.node.default_child).description = "Runs the provider framework of the kubectl handler"
+    allow_vpc(role)
+    policy = cast(iam.CfnPolicy, role.node.find_child("DefaultPolicy").node.default_child)
+    policy.policy_document = iam.PolicyDocument(
+        statements=[
+            iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]),
+            iam.PolicyStatement(actions=INVOKE_ACTIONS, resources=[handler.function_arn]),
+        ]
+    )
+    acknowledge(handler, "AwsSolutions-L1", "The library tests its kubectl handler on the runtime that it chooses itself.")
+    # Only the registry policies that this role does without refer to it.
+    cast(Construct, cluster.node.scope).node.try_remove_child("HasEcrPublic")

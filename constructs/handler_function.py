@@ -1,7 +1,13 @@
 """A Lambda function for a custom resource, with no permission beyond its log group."""
 
+from typing import cast
+
 from aws_cdk import Duration, aws_iam as iam, aws_lambda as lambda_, aws_logs as logs
 from constructs import Construct
+from constructs.acknowledge import acknowledge_managed_policy
+
+INVOKE_ACTIONS = ["lambda:GetFunction", "lambda:InvokeFunction"]
+"""What the provider framework does with a handler: wait until it is active, then invoke it."""
 
 
 class HandlerFunction(lambda_.Function):
@@ -21,12 +27,13 @@ class HandlerFunction(lambda_.Function):
             description=description,
             code=lambda_.Code.from_asset(asset, exclude=["__pycache__", "*.pyc"]),
             handler="index.handler",
-            runtime=lambda_.Runtime.determine_latest_python_runtime(scope),
+            runtime=lambda_.Runtime.PYTHON_3_14,
             role=role,
             timeout=timeout,
             memory_size=256,
             log_group=log_group,
         )
+        depend_on_policy_alone(self, role)
 
 
 def handler_role(scope: Construct, id: str, *, description: str, log_group: logs.ILogGroup) -> iam.Role:
@@ -36,6 +43,27 @@ def handler_role(scope: Construct, id: str, *, description: str, log_group: logs
     return role
 
 
+def framework_role(
+    scope: Construct, id: str, *, description: str, log_group: logs.ILogGroup, handlers: list[lambda_.Function]
+) -> iam.IRole:
+    """A role for the provider framework that may invoke `handlers`; the library would add every version of them."""
+    role = handler_role(scope, id, description=description, log_group=log_group)
+    role.add_to_policy(iam.PolicyStatement(actions=INVOKE_ACTIONS, resources=[handler.function_arn for handler in handlers]))
+    return role.without_policy_updates()
+
+
 def allow_vpc(role: iam.Role) -> None:
     """Let a function with this role run in subnets of a VPC."""
-    role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaVPCAccessExecutionRole"))
+    policy = "service-role/AWSLambdaVPCAccessExecutionRole"
+    cast(iam.CfnRole, role.node.default_child).managed_policy_arns = [
+        iam.ManagedPolicy.from_aws_managed_policy_name(policy).managed_policy_arn
+    ]
+    acknowledge_managed_policy(
+        role, policy, "Lambda manages the network interfaces of a function in a VPC, and EC2 knows no resource names for them."
+    )
+
+
+def depend_on_policy_alone(function: lambda_.Function, role: iam.IRole) -> None:
+    """Drop the function's DependsOn on its role, which its Role property implies; keep the one on the role's policy."""
+    policy = cast(iam.CfnPolicy, role.node.find_child("DefaultPolicy").node.default_child)
+    cast(lambda_.CfnFunction, function.node.default_child).add_override("DependsOn", [policy.logical_id])

@@ -20,6 +20,9 @@ class HandlerLogs(Construct):
             removal_policy=RemovalPolicy.DESTROY,
         )
         output = CfnOutput(
-            Stack.of(self), "HandlerLogGroup", value=self.log_group.log_group_name, description="Log group of this stack's handlers"
+            Stack.of(self),
+            "HandlerLogGroup",
+            value=self.log_group.log_group_name,
+            description="Log group of this stack's handlers",
         )
         output.override_logical_id("HandlerLogGroup")

@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import cast
 
 from aws_cdk import aws_lambda as lambda_
-from catalog.kubernetes_version import KubernetesVersion
 from constructs import Construct
+
+from catalog.kubernetes_version import KubernetesVersion
 
 
 def kubectl_layer(scope: Construct, id: str, *, version: KubernetesVersion) -> lambda_.ILayerVersion:

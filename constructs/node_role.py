@@ -2,6 +2,13 @@
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+from constructs.acknowledge import acknowledge_managed_policy
+
+_POLICIES = {
+    "AmazonEKSWorkerNodePolicy": "EKS requires it of every node, and it grants descriptions only.",
+    "AmazonEC2ContainerRegistryPullOnly": "Images come from AWS's registries of other accounts; it grants pulling only.",
+    "AmazonSSMManagedInstanceCore": "Session Manager replaces SSH keys and open ports; its agent's calls know no resource names.",
+}
 
 
 class NodeRole(iam.Role):
@@ -16,8 +23,7 @@ class NodeRole(iam.Role):
             id,
             description="EC2 nodes of the EKS cluster: join, pull images, Session Manager",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(name)
-                for name in ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore")
-            ],
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in _POLICIES],
         )
+        for name, reason in _POLICIES.items():
+            acknowledge_managed_policy(self, name, reason)

@@ -11,8 +11,6 @@ class SystemNodeGroup(Construct):
     `labels` are what a pod selects these nodes by; there is no taint.
     """
 
-    labels = {"role": "system"}
-
     def __init__(
         self,
         scope: Construct,
@@ -25,6 +23,7 @@ class SystemNodeGroup(Construct):
         subnets: list[ec2.ISubnet],
     ) -> None:
         super().__init__(scope, id)
+        self.labels = {"role": "system"}
         template = NodeLaunchTemplate(self, "LaunchTemplate", instance_type=instance_type)
         self.node_group = eks.CfnNodegroup(
             self,

@@ -32,12 +32,18 @@ class CdkCli:
 
     def bootstrap(self) -> str:
         """Create the CDKToolkit stack."""
-        return self._run("bootstrap", f"aws://{ACCOUNT}/{self.emulator.region}", app=False)
+        # The CLI's default policy, spelled out: ministack mistakes an empty list parameter for a list with one entry.
+        return self._run(
+            "bootstrap",
+            f"aws://{ACCOUNT}/{self.emulator.region}",
+            "--cloudformation-execution-policies",
+            "arn:aws:iam::aws:policy/AdministratorAccess",
+            app=False,
+        )
 
     def deploy(self, assembly: Path) -> str:
         """Create or update all stacks of the assembly."""
-        return self._run("deploy", "--all", "--require-approval", "never", "--progress", "events",
-                         "--app", str(assembly))
+        return self._run("deploy", "--all", "--require-approval", "never", "--progress", "events", "--app", str(assembly))
 
     def destroy(self, assembly: Path) -> str:
         """Delete all stacks of the assembly, in reverse order."""
@@ -45,14 +51,27 @@ class CdkCli:
 
     def _run(self, *arguments: str, app: bool = True) -> str:
         path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-        environment = {**self.emulator.environment, "PATH": path, "CI": "true", "NO_COLOR": "1",
-                       "CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_VALIDATION": "false",
-                       "REGION": self.emulator.region, **self.settings}
+        environment = {
+            **self.emulator.environment,
+            "PATH": path,
+            "CI": "true",
+            "NO_COLOR": "1",
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "CDK_VALIDATION": "false",
+            "REGION": self.emulator.region,
+            **self.settings,
+        }
         environment.pop("VIRTUAL_ENV", None)
         result = subprocess.run(
-            [ROOT / "node_modules" / ".bin" / "cdk", *arguments, "--no-notices"], env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
-            cwd=ROOT if app else self.emulator.folder)
+            [ROOT / "node_modules" / ".bin" / "cdk", *arguments, "--no-notices"],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            cwd=ROOT if app else self.emulator.folder,
+        )
         if result.returncode:
             raise CdkError(f"cdk {arguments[0]} ended with status {result.returncode}:\n{result.stdout}")
         return result.stdout

@@ -64,10 +64,19 @@ class Emulator:
     def environment(self) -> Mapping[str, str]:
         """What an AWS client needs; nothing of the caller's AWS configuration comes through."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
-        return {**inherited, "AWS_ENDPOINT_URL": self.endpoint, "AWS_ACCESS_KEY_ID": ACCOUNT,
-                "AWS_SECRET_ACCESS_KEY": "local", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull,
-                "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region,
-                "LOCAL_KUBE_STATE": str(self.kube_state), "LOCAL_PYTHON": sys.executable}
+        return {
+            **inherited,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "LOCAL_KUBE_STATE": str(self.kube_state),
+            "LOCAL_PYTHON": sys.executable,
+        }
 
     def __enter__(self) -> Emulator:
         self._remove_earlier_run()
@@ -79,14 +88,30 @@ class Emulator:
         (self.folder / "port").write_text(port)
         with self.log_file.open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "local.emulator_process"], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL, start_new_session=True, env={
-                    **self.environment, "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": port, "MINISTACK_HOST": "127.0.0.1",
-                    "MINISTACK_REGION": self.region, "MINISTACK_ACCOUNT_ID": ACCOUNT, "PYTHONPATH": str(ROOT),
-                    "LAMBDA_STRICT": "0", "LAMBDA_EXECUTOR": "local", "LOCAL_OFFERINGS": str(self.offerings_file),
-                    "STATE_DIR": str(self.folder / "state"), "S3_DATA_DIR": str(self.folder / "s3"),
-                    "TMPDIR": str(self.folder / "tmp"), "TEST_OUTDIR": str(self.folder / "tmp"),
-                    "PATH": os.pathsep.join([str(self.kube_bin), str(Path(sys.executable).parent), os.environ["PATH"]])})
+                [sys.executable, "-m", "local.emulator_process"],
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env={
+                    **self.environment,
+                    "BIND_HOST": "127.0.0.1",
+                    "GATEWAY_PORT": port,
+                    "MINISTACK_HOST": "127.0.0.1",
+                    "MINISTACK_REGION": self.region,
+                    "MINISTACK_ACCOUNT_ID": ACCOUNT,
+                    "PYTHONPATH": str(ROOT),
+                    "LAMBDA_STRICT": "0",
+                    "LAMBDA_EXECUTOR": "local",
+                    "LOCAL_OFFERINGS": str(self.offerings_file),
+                    "STATE_DIR": str(self.folder / "state"),
+                    "S3_DATA_DIR": str(self.folder / "s3"),
+                    "TMPDIR": str(self.folder / "tmp"),
+                    "TEST_OUTDIR": str(self.folder / "tmp"),
+                    "PATH": os.pathsep.join([str(self.kube_bin), str(Path(sys.executable).parent), os.environ["PATH"]]),
+                },
+            )
         (self.folder / "pids").write_text(f"{process.pid} {os.getpid()}")
         self._wait(process)
         return self

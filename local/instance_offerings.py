@@ -50,10 +50,17 @@ class InstanceOfferings:
         items = []
         for name in types:
             zones = self.zones(name)
-            locations = {"region": [get_region()] if zones else [], "availability-zone": list(zones),
-                         "availability-zone-id": [ec2._az_id_for_zone_name(zone) for zone in zones]}[location_type]
-            items += [f"<item><instanceType>{escape(name)}</instanceType><locationType>{location_type}</locationType>"
-                      f"<location>{location}</location></item>" for location in locations
-                      if location in filters.get("location", [location])]
-        return ec2._xml(200, "DescribeInstanceTypeOfferingsResponse",
-                        f"<instanceTypeOfferingSet>{''.join(items)}</instanceTypeOfferingSet>")
+            locations = {
+                "region": [get_region()] if zones else [],
+                "availability-zone": list(zones),
+                "availability-zone-id": [ec2._az_id_for_zone_name(zone) for zone in zones],
+            }[location_type]
+            items += [
+                f"<item><instanceType>{escape(name)}</instanceType><locationType>{location_type}</locationType>"
+                f"<location>{location}</location></item>"
+                for location in locations
+                if location in filters.get("location", [location])
+            ]
+        return ec2._xml(
+            200, "DescribeInstanceTypeOfferingsResponse", f"<instanceTypeOfferingSet>{''.join(items)}</instanceTypeOfferingSet>"
+        )

@@ -20,8 +20,16 @@ from local.resource_types import ADDED_TYPES, Properties, camel
 
 # Services that look up what a property names when they get the call.
 _LOOKING_UP = ("AWS::EC2::", "AWS::EKS::", "AWS::Lambda::")
-_STORES = {"vpc": "_vpcs", "subnet": "_subnets", "sg": "_security_groups", "rtb": "_route_tables",
-           "igw": "_internet_gateways", "nat": "_nat_gateways", "eipalloc": "_addresses", "lt": "_launch_templates"}
+_STORES = {
+    "vpc": "_vpcs",
+    "subnet": "_subnets",
+    "sg": "_security_groups",
+    "rtb": "_route_tables",
+    "igw": "_internet_gateways",
+    "nat": "_nat_gateways",
+    "eipalloc": "_addresses",
+    "lt": "_launch_templates",
+}
 
 
 class ResourceRules:
@@ -107,8 +115,10 @@ class ResourceRules:
             zone = ec2._subnets[subnet]["AvailabilityZone"]
             for instance_type in types:
                 if zone not in self._offerings.zones(instance_type):
-                    _refuse(f"Your requested instance type ({instance_type}) is not supported in your requested "
-                            f"Availability Zone ({zone})")
+                    _refuse(
+                        f"Your requested instance type ({instance_type}) is not supported in your requested "
+                        f"Availability Zone ({zone})"
+                    )
 
     # --- after a create or an update -------------------------------------------------------------------------------
 
@@ -125,8 +135,7 @@ class ResourceRules:
             if group not in ec2._security_groups:
                 group = self._cluster_security_group(physical_id, cluster)
             attributes["ClusterSecurityGroupId"] = group
-            attributes["EncryptionConfigKeyArn"] = next(
-                (entry["provider"]["keyArn"] for entry in cluster["encryptionConfig"]), "")
+            attributes["EncryptionConfigKeyArn"] = next((entry["provider"]["keyArn"] for entry in cluster["encryptionConfig"]), "")
         if name == "AWS::EKS::Nodegroup":
             group_record = eks._nodegroups[f"{properties['ClusterName']}/{physical_id}"]
             group_record["capacityType"] = properties.get("CapacityType", "ON_DEMAND")
@@ -142,13 +151,23 @@ class ResourceRules:
             eks._clusters.pop(name)
             _refuse("Subnets specified must be in at least two different AZs")
         group = ec2._new_sg_id()
-        to_itself = {"IpProtocol": "-1", "IpRanges": [], "Ipv6Ranges": [], "PrefixListIds": [],
-                     "UserIdGroupPairs": [{"GroupId": group, "UserId": get_account_id()}]}
+        to_itself = {
+            "IpProtocol": "-1",
+            "IpRanges": [],
+            "Ipv6Ranges": [],
+            "PrefixListIds": [],
+            "UserIdGroupPairs": [{"GroupId": group, "UserId": get_account_id()}],
+        }
         everywhere = {**to_itself, "IpRanges": [{"CidrIp": "0.0.0.0/0"}], "UserIdGroupPairs": []}
         ec2._security_groups[group] = {
-            "GroupId": group, "GroupName": f"eks-cluster-sg-{name}", "VpcId": vpc, "OwnerId": get_account_id(),
-            "Description": "EKS created security group", "IpPermissions": [dict(to_itself)],
-            "IpPermissionsEgress": [everywhere, dict(to_itself)]}
+            "GroupId": group,
+            "GroupName": f"eks-cluster-sg-{name}",
+            "VpcId": vpc,
+            "OwnerId": get_account_id(),
+            "Description": "EKS created security group",
+            "IpPermissions": [dict(to_itself)],
+            "IpPermissionsEgress": [everywhere, dict(to_itself)],
+        }
         cluster["resourcesVpcConfig"].update(clusterSecurityGroupId=group, vpcId=vpc)
         return group
 
@@ -160,18 +179,25 @@ class ResourceRules:
             if users:
                 _refuse(f"resource {physical_id} has a dependent object: {', '.join(users)}", "DependencyViolation")
         if name == "AWS::EC2::VPCGatewayAttachment":
-            nats = [nat["NatGatewayId"] for nat in ec2._nat_gateways.values()
-                    if nat["VpcId"] == properties["VpcId"] and nat["State"] != "deleted" and nat["AllocationId"]]
+            nats = [
+                nat["NatGatewayId"]
+                for nat in ec2._nat_gateways.values()
+                if nat["VpcId"] == properties["VpcId"] and nat["State"] != "deleted" and nat["AllocationId"]
+            ]
             if nats:
-                _refuse(f"Network {properties['VpcId']} has some mapped public address(es): {', '.join(nats)}",
-                        "DependencyViolation")
+                _refuse(
+                    f"Network {properties['VpcId']} has some mapped public address(es): {', '.join(nats)}",
+                    "DependencyViolation",
+                )
         if name == "AWS::EC2::InternetGateway" and ec2._internet_gateways[physical_id]["Attachments"]:
             _refuse(f"The internetGateway '{physical_id}' has dependencies", "DependencyViolation")
         if name == "AWS::EC2::RouteTable" and ec2._route_tables[physical_id]["Associations"]:
             _refuse(f"The routeTable '{physical_id}' has dependencies", "DependencyViolation")
         if name == "AWS::EC2::PlacementGroup" and any(
-                physical_id == ((_launch_template_data(group["launchTemplate"]).get("Placement") or {}).get("GroupName"))
-                for group in eks._nodegroups.values() if group.get("launchTemplate")):
+            physical_id == ((_launch_template_data(group["launchTemplate"]).get("Placement") or {}).get("GroupName"))
+            for group in eks._nodegroups.values()
+            if group.get("launchTemplate")
+        ):
             _refuse(f"The placement group {physical_id} is in use", "InvalidPlacementGroup.InUse")
         if name == "AWS::EKS::Cluster":
             attached = [key for key in eks._nodegroups if key.startswith(f"{physical_id}/")]
@@ -221,14 +247,17 @@ def _launch_template_data(reference: dict[str, Any]) -> dict[str, Any]:
     for template in ec2._launch_templates.values():
         if given.get("id") == template["LaunchTemplateId"] or given.get("name") == template["LaunchTemplateName"]:
             wanted = given.get("version", "$Default")
-            wanted = str({"$Default": template["DefaultVersionNumber"],
-                          "$Latest": template["LatestVersionNumber"]}.get(wanted, wanted))
+            wanted = str(
+                {"$Default": template["DefaultVersionNumber"], "$Latest": template["LatestVersionNumber"]}.get(wanted, wanted)
+            )
             for version in template["Versions"]:
                 if str(version["VersionNumber"]) == wanted:
                     return version["LaunchTemplateData"]
             _refuse(f"Launch template version {wanted} does not exist", "InvalidLaunchTemplateId.VersionNotFound")
-    _refuse(f"The specified launch template, with template ID {given.get('id') or given.get('name')}, does not exist",
-            "InvalidLaunchTemplateId.NotFound")
+    _refuse(
+        f"The specified launch template, with template ID {given.get('id') or given.get('name')}, does not exist",
+        "InvalidLaunchTemplateId.NotFound",
+    )
     raise AssertionError
 
 
@@ -238,12 +267,17 @@ def _users(resource_id: str) -> Iterator[str]:
         *((f"cluster {name}", record["resourcesVpcConfig"]) for name, record in eks._clusters.items()),
         *((f"node group {name}", record["subnets"]) for name, record in eks._nodegroups.items()),
         *((f"function {name}", record["config"].get("VpcConfig")) for name, record in lambda_svc._functions.items()),
-        *((f"endpoint {name}", [record["SubnetIds"], record["SecurityGroupIds"]])
-          for name, record in ec2._vpc_endpoints.items()),
-        *((f"NAT gateway {name}", record["SubnetId"]) for name, record in ec2._nat_gateways.items()
-          if record["State"] != "deleted"),
-        *((f"group {name}", [record["IpPermissions"], record["IpPermissionsEgress"]])
-          for name, record in ec2._security_groups.items() if name != resource_id),
+        *((f"endpoint {name}", [record["SubnetIds"], record["SecurityGroupIds"]]) for name, record in ec2._vpc_endpoints.items()),
+        *(
+            (f"NAT gateway {name}", record["SubnetId"])
+            for name, record in ec2._nat_gateways.items()
+            if record["State"] != "deleted"
+        ),
+        *(
+            (f"group {name}", [record["IpPermissions"], record["IpPermissionsEgress"]])
+            for name, record in ec2._security_groups.items()
+            if name != resource_id
+        ),
     ]
     for name, record in holders:
         if f'"{resource_id}"' in json.dumps(record, default=str):

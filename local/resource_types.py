@@ -22,12 +22,29 @@ Properties = dict[str, Any]
 Created = tuple[str, dict[str, str]]
 
 # The add-ons that EKS lists (DescribeAddonVersions), as far as an application like this one may use them.
-KNOWN_ADDONS = frozenset({
-    "adot", "amazon-cloudwatch-observability", "aws-ebs-csi-driver", "aws-efs-csi-driver", "aws-fsx-csi-driver",
-    "aws-guardduty-agent", "aws-mountpoint-s3-csi-driver", "aws-network-flow-monitoring-agent", "cert-manager",
-    "coredns", "eks-node-monitoring-agent", "eks-pod-identity-agent", "external-dns", "kube-proxy",
-    "kube-state-metrics", "metrics-server", "prometheus-node-exporter", "snapshot-controller", "vpc-cni",
-})
+KNOWN_ADDONS = frozenset(
+    {
+        "adot",
+        "amazon-cloudwatch-observability",
+        "aws-ebs-csi-driver",
+        "aws-efs-csi-driver",
+        "aws-fsx-csi-driver",
+        "aws-guardduty-agent",
+        "aws-mountpoint-s3-csi-driver",
+        "aws-network-flow-monitoring-agent",
+        "cert-manager",
+        "coredns",
+        "eks-node-monitoring-agent",
+        "eks-pod-identity-agent",
+        "external-dns",
+        "kube-proxy",
+        "kube-state-metrics",
+        "metrics-server",
+        "prometheus-node-exporter",
+        "snapshot-controller",
+        "vpc-cni",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +68,11 @@ class ResourceType:
             return physical_id, self.attributes(physical_id, new)
 
         provisioners._RESOURCE_HANDLERS[self.name] = {
-            "create": self.create, "update": update, "update_with_logical_id": True, "delete": self.delete}
+            "create": self.create,
+            "update": update,
+            "update_with_logical_id": True,
+            "delete": self.delete,
+        }
         if self.tags:
             provisioners._STACK_TAG_PROPERTY[self.name] = ("Tags", self.tags)
 
@@ -62,8 +83,9 @@ def call_ec2(action: str, **parameters: Any) -> ElementTree.Element:
     status, _, body = ec2._ACTION_MAP[action](wire)
     root = ElementTree.fromstring(re.sub(rb' xmlns="[^"]+"', b"", body, count=1))
     if status >= 400:
-        raise ValueError(f"{root.findtext('.//Message')} (Service: Ec2, Status Code: {status}, "
-                         f"Error Code: {root.findtext('.//Code')})")
+        raise ValueError(
+            f"{root.findtext('.//Message')} (Service: Ec2, Status Code: {status}, Error Code: {root.findtext('.//Code')})"
+        )
     return root
 
 
@@ -85,6 +107,7 @@ def _retag(key: str, old: Properties, new: Properties) -> None:
 
 
 # --- EC2 -----------------------------------------------------------------------------------------------------------
+
 
 def _address(public_ip: str) -> dict[str, Any]:
     for address in ec2._addresses.values():
@@ -110,23 +133,36 @@ def _eip_delete(public_ip: str, properties: Properties) -> None:
 def _nat_create(logical_id: str, properties: Properties, stack: str) -> Created:
     subnet = ec2._subnets.get(properties.get("SubnetId", ""))
     if subnet is None:
-        raise ValueError("The request must contain the parameter SubnetId of an existing subnet "
-                         "(Service: Ec2, Error Code: InvalidSubnetID.NotFound)")
+        raise ValueError(
+            "The request must contain the parameter SubnetId of an existing subnet "
+            "(Service: Ec2, Error Code: InvalidSubnetID.NotFound)"
+        )
     public = properties.get("ConnectivityType", "public") == "public"
     allocation = properties.get("AllocationId")
     if public:
         if allocation not in ec2._addresses:
-            raise ValueError(f"Elastic IP address {allocation} could not be associated with this NAT gateway "
-                             "(Service: Ec2, Error Code: InvalidAllocationID.NotFound)")
+            raise ValueError(
+                f"Elastic IP address {allocation} could not be associated with this NAT gateway "
+                "(Service: Ec2, Error Code: InvalidAllocationID.NotFound)"
+            )
         if ec2._addresses[allocation]["AssociationId"]:
-            raise ValueError(f"Elastic IP address {allocation} is already associated "
-                             "(Service: Ec2, Error Code: Resource.AlreadyAssociated)")
-        if not any(attachment["VpcId"] == subnet["VpcId"] for gateway in ec2._internet_gateways.values()
-                   for attachment in gateway["Attachments"]):
-            raise ValueError(f"Network {subnet['VpcId']} has no Internet gateway attached "
-                             "(Service: Ec2, Error Code: Gateway.NotAttached)")
-    root = call_ec2("CreateNatGateway", SubnetId=properties["SubnetId"], AllocationId=allocation,
-                    ConnectivityType=properties.get("ConnectivityType"))
+            raise ValueError(
+                f"Elastic IP address {allocation} is already associated (Service: Ec2, Error Code: Resource.AlreadyAssociated)"
+            )
+        if not any(
+            attachment["VpcId"] == subnet["VpcId"]
+            for gateway in ec2._internet_gateways.values()
+            for attachment in gateway["Attachments"]
+        ):
+            raise ValueError(
+                f"Network {subnet['VpcId']} has no Internet gateway attached (Service: Ec2, Error Code: Gateway.NotAttached)"
+            )
+    root = call_ec2(
+        "CreateNatGateway",
+        SubnetId=properties["SubnetId"],
+        AllocationId=allocation,
+        ConnectivityType=properties.get("ConnectivityType"),
+    )
     nat = root.findtext(".//natGatewayId", "")
     if public:
         ec2._addresses[allocation]["AssociationId"] = f"eipassoc-{nat.removeprefix('nat-')}"
@@ -147,12 +183,18 @@ def _flow_log_create(logical_id: str, properties: Properties, stack: str) -> Cre
         if not (properties.get("LogGroupName") or properties.get("LogDestination")):
             missing.append("LogGroupName or LogDestination")
         if missing:
-            raise ValueError(f"{' and '.join(missing)} is required for cloud-watch-logs "
-                             "(Service: Ec2, Error Code: InvalidParameter)")
-    root = call_ec2("CreateFlowLogs", ResourceId__1=properties["ResourceId"], ResourceType=properties["ResourceType"],
-                    TrafficType=properties.get("TrafficType"), LogGroupName=properties.get("LogGroupName"),
-                    LogDestination=properties.get("LogDestination"),
-                    LogDestinationType=properties.get("LogDestinationType"))
+            raise ValueError(
+                f"{' and '.join(missing)} is required for cloud-watch-logs (Service: Ec2, Error Code: InvalidParameter)"
+            )
+    root = call_ec2(
+        "CreateFlowLogs",
+        ResourceId__1=properties["ResourceId"],
+        ResourceType=properties["ResourceType"],
+        TrafficType=properties.get("TrafficType"),
+        LogGroupName=properties.get("LogGroupName"),
+        LogDestination=properties.get("LogDestination"),
+        LogDestinationType=properties.get("LogDestinationType"),
+    )
     flow_log = root.findtext(".//item", "")
     _retag(flow_log, {}, properties)
     return flow_log, {"Id": flow_log}
@@ -166,8 +208,12 @@ def _flow_log_delete(flow_log: str, properties: Properties) -> None:
 
 def _placement_group_create(logical_id: str, properties: Properties, stack: str) -> Created:
     name = provisioners._physical_name(stack, logical_id, max_len=255)
-    root = call_ec2("CreatePlacementGroup", GroupName=name, Strategy=properties.get("Strategy", "cluster"),
-                    PartitionCount=properties.get("PartitionCount"))
+    root = call_ec2(
+        "CreatePlacementGroup",
+        GroupName=name,
+        Strategy=properties.get("Strategy", "cluster"),
+        PartitionCount=properties.get("PartitionCount"),
+    )
     group = root.findtext(".//groupId", "")
     _retag(group, {}, properties)
     return name, {"GroupName": name, "GroupId": group}
@@ -180,8 +226,9 @@ def _rule_type(name: str, *, egress: bool) -> ResourceType:
     def group_of(properties: Properties) -> dict[str, Any]:
         group = ec2._security_groups.get(properties.get("GroupId", ""))
         if group is None:
-            raise ValueError(f"The security group '{properties.get('GroupId')}' does not exist "
-                             "(Service: Ec2, Error Code: InvalidGroup.NotFound)")
+            raise ValueError(
+                f"The security group '{properties.get('GroupId')}' does not exist (Service: Ec2, Error Code: InvalidGroup.NotFound)"
+            )
         return group
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
@@ -194,14 +241,17 @@ def _rule_type(name: str, *, egress: bool) -> ResourceType:
         return rule_id, {"Id": rule_id}
 
     def delete(rule_id: str, properties: Properties) -> None:
-        call_ec2("RevokeSecurityGroupEgress" if egress else "RevokeSecurityGroupIngress",
-                 GroupId=group_of(properties)["GroupId"], SecurityGroupRuleId__1=rule_id)
+        call_ec2(
+            "RevokeSecurityGroupEgress" if egress else "RevokeSecurityGroupIngress",
+            GroupId=group_of(properties)["GroupId"],
+            SecurityGroupRuleId__1=rule_id,
+        )
 
-    return ResourceType(name=name, create=create, delete=delete, tags=None,
-                        attributes=lambda rule_id, _: {"Id": rule_id})
+    return ResourceType(name=name, create=create, delete=delete, tags=None, attributes=lambda rule_id, _: {"Id": rule_id})
 
 
 # --- EKS -----------------------------------------------------------------------------------------------------------
+
 
 def _tag_map(properties: Properties) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in properties.get("Tags") or []}
@@ -215,8 +265,9 @@ def _addon_pod_identities(addon: dict[str, Any], properties: Properties) -> None
             del eks._pod_identity_associations[key]
     arns = []
     for entry in properties.get("PodIdentityAssociations") or []:
-        association = checked(eks._create_pod_identity_association(
-            cluster, {**camel(entry), "namespace": "kube-system"}))["association"]
+        association = checked(eks._create_pod_identity_association(cluster, {**camel(entry), "namespace": "kube-system"}))[
+            "association"
+        ]
         eks._pod_identity_associations[eks._pia_key(cluster, association["associationId"])]["ownerArn"] = addon["addonArn"]
         arns.append(association["associationArn"])
     addon["podIdentityAssociations"] = arns
@@ -229,8 +280,13 @@ def _addon_key(physical_id: str) -> dict[str, Any]:
 def _addon_create(logical_id: str, properties: Properties, stack: str) -> Created:
     cluster, name = properties["ClusterName"], properties["AddonName"]
     _addon_check(properties)
-    body = camel({key: value for key, value in properties.items()
-                  if key in ("AddonName", "AddonVersion", "ConfigurationValues", "ServiceAccountRoleArn")})
+    body = camel(
+        {
+            key: value
+            for key, value in properties.items()
+            if key in ("AddonName", "AddonVersion", "ConfigurationValues", "ServiceAccountRoleArn")
+        }
+    )
     arn = checked(eks._create_addon(cluster, {**body, "tags": _tag_map(properties)}))["addon"]["addonArn"]
     _addon_pod_identities(eks._addons[f"{cluster}/{name}"], properties)
     return f"{cluster}|{name}", {"Arn": arn}
@@ -252,9 +308,15 @@ def _addon_check(properties: Properties) -> None:
 def _addon_update(physical_id: str, old: Properties, new: Properties) -> None:
     _addon_check(new)
     addon = _addon_key(physical_id)
-    checked(eks._update_addon(*physical_id.split("|"), {
-        key[0].lower() + key[1:]: new.get(key, "")
-        for key in ("AddonVersion", "ConfigurationValues", "ServiceAccountRoleArn")}))
+    checked(
+        eks._update_addon(
+            *physical_id.split("|"),
+            {
+                key[0].lower() + key[1:]: new.get(key, "")
+                for key in ("AddonVersion", "ConfigurationValues", "ServiceAccountRoleArn")
+            },
+        )
+    )
     if old.get("PodIdentityAssociations") != new.get("PodIdentityAssociations"):
         _addon_pod_identities(addon, new)
     addon["tags"] = _tag_map(new)
@@ -278,8 +340,9 @@ def _access_entry_create(logical_id: str, properties: Properties, stack: str) ->
     unknown = {name for name in known if not re.fullmatch(r"Amazon(EKS|AIOps|Arc)\w*Policy", name)}
     if unknown:
         raise ValueError(f"The policyArn parameter format is not valid: {', '.join(unknown)} (Service: Eks)")
-    body = camel({key: value for key, value in properties.items()
-                  if key in ("PrincipalArn", "KubernetesGroups", "Username", "Type")})
+    body = camel(
+        {key: value for key, value in properties.items() if key in ("PrincipalArn", "KubernetesGroups", "Username", "Type")}
+    )
     entry = checked(eks._create_access_entry(cluster, {**body, "tags": _tag_map(properties)}))["accessEntry"]
     _access_entry_policies(cluster, principal, {}, properties)
     return f"{principal}|{cluster}", {"AccessEntryArn": entry["accessEntryArn"]}
@@ -287,8 +350,11 @@ def _access_entry_create(logical_id: str, properties: Properties, stack: str) ->
 
 def _access_entry_update(physical_id: str, old: Properties, new: Properties) -> None:
     principal, cluster = physical_id.rsplit("|", 1)
-    checked(eks._update_access_entry(cluster, principal, {
-        "kubernetesGroups": new.get("KubernetesGroups") or [], "username": new.get("Username", "")}))
+    checked(
+        eks._update_access_entry(
+            cluster, principal, {"kubernetesGroups": new.get("KubernetesGroups") or [], "username": new.get("Username", "")}
+        )
+    )
     _access_entry_policies(cluster, principal, old, new)
 
 
@@ -303,8 +369,9 @@ def _pod_identity_attributes(arn: str, properties: Properties) -> dict[str, str]
 
 def _pod_identity_create(logical_id: str, properties: Properties, stack: str) -> Created:
     body = camel({key: value for key, value in properties.items() if key not in ("ClusterName", "Tags")})
-    association = checked(eks._create_pod_identity_association(
-        properties["ClusterName"], {**body, "tags": _tag_map(properties)}))["association"]
+    association = checked(eks._create_pod_identity_association(properties["ClusterName"], {**body, "tags": _tag_map(properties)}))[
+        "association"
+    ]
     return association["associationArn"], _pod_identity_attributes(association["associationArn"], properties)
 
 
@@ -317,26 +384,62 @@ def _pod_identity_delete(arn: str, properties: Properties) -> None:
 
 
 ADDED_TYPES = (
-    ResourceType(name="AWS::EC2::EIP", create=_eip_create, delete=_eip_delete,
-                 update=lambda ip, old, new: _retag(_address(ip)["AllocationId"], old, new),
-                 attributes=lambda ip, _: {"PublicIp": ip, "AllocationId": _address(ip)["AllocationId"]}),
-    ResourceType(name="AWS::EC2::NatGateway", create=_nat_create, delete=_nat_delete, update=_retag,
-                 attributes=lambda nat, _: {"NatGatewayId": nat}),
-    ResourceType(name="AWS::EC2::FlowLog", create=_flow_log_create, delete=_flow_log_delete, update=_retag,
-                 attributes=lambda flow_log, _: {"Id": flow_log}),
-    ResourceType(name="AWS::EC2::PlacementGroup", create=_placement_group_create, tags=None,
-                 delete=lambda name, _: call_ec2("DeletePlacementGroup", GroupName=name) and None,
-                 attributes=lambda name, _: {"GroupName": name, "GroupId": ec2._placement_groups[name]["GroupId"]}),
+    ResourceType(
+        name="AWS::EC2::EIP",
+        create=_eip_create,
+        delete=_eip_delete,
+        update=lambda ip, old, new: _retag(_address(ip)["AllocationId"], old, new),
+        attributes=lambda ip, _: {"PublicIp": ip, "AllocationId": _address(ip)["AllocationId"]},
+    ),
+    ResourceType(
+        name="AWS::EC2::NatGateway",
+        create=_nat_create,
+        delete=_nat_delete,
+        update=_retag,
+        attributes=lambda nat, _: {"NatGatewayId": nat},
+    ),
+    ResourceType(
+        name="AWS::EC2::FlowLog",
+        create=_flow_log_create,
+        delete=_flow_log_delete,
+        update=_retag,
+        attributes=lambda flow_log, _: {"Id": flow_log},
+    ),
+    ResourceType(
+        name="AWS::EC2::PlacementGroup",
+        create=_placement_group_create,
+        tags=None,
+        delete=lambda name, _: call_ec2("DeletePlacementGroup", GroupName=name) and None,
+        attributes=lambda name, _: {"GroupName": name, "GroupId": ec2._placement_groups[name]["GroupId"]},
+    ),
     _rule_type("AWS::EC2::SecurityGroupIngress", egress=False),
     _rule_type("AWS::EC2::SecurityGroupEgress", egress=True),
-    ResourceType(name="AWS::EKS::Addon", create=_addon_create, delete=_addon_delete, update=_addon_update,
-                 attributes=lambda key, _: {"Arn": _addon_key(key)["addonArn"]}),
-    ResourceType(name="AWS::EKS::AccessEntry", create=_access_entry_create, delete=_access_entry_delete,
-                 update=_access_entry_update,
-                 attributes=lambda key, _: {"AccessEntryArn": eks._access_entry_arn(*reversed(key.rsplit("|", 1)))}),
-    ResourceType(name="AWS::EKS::PodIdentityAssociation", create=_pod_identity_create, delete=_pod_identity_delete,
-                 update=_pod_identity_update, attributes=_pod_identity_attributes),
+    ResourceType(
+        name="AWS::EKS::Addon",
+        create=_addon_create,
+        delete=_addon_delete,
+        update=_addon_update,
+        attributes=lambda key, _: {"Arn": _addon_key(key)["addonArn"]},
+    ),
+    ResourceType(
+        name="AWS::EKS::AccessEntry",
+        create=_access_entry_create,
+        delete=_access_entry_delete,
+        update=_access_entry_update,
+        attributes=lambda key, _: {"AccessEntryArn": eks._access_entry_arn(*reversed(key.rsplit("|", 1)))},
+    ),
+    ResourceType(
+        name="AWS::EKS::PodIdentityAssociation",
+        create=_pod_identity_create,
+        delete=_pod_identity_delete,
+        update=_pod_identity_update,
+        attributes=_pod_identity_attributes,
+    ),
     # Real CloudFormation creates nothing for it either.
-    ResourceType(name="AWS::CDK::Metadata", create=lambda logical_id, properties, stack: (logical_id, {}),
-                 delete=lambda physical_id, properties: None, tags=None),
+    ResourceType(
+        name="AWS::CDK::Metadata",
+        create=lambda logical_id, properties, stack: (logical_id, {}),
+        delete=lambda physical_id, properties: None,
+        tags=None,
+    ),
 )

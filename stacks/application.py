@@ -4,6 +4,7 @@ from datetime import date
 
 from aws_cdk import Annotations, Environment, Tags
 from constructs import Construct
+
 from settings import Settings
 from stacks.eks_stack import EksStack
 from stacks.network_stack import NetworkStack

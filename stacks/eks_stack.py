@@ -3,16 +3,18 @@
 from dataclasses import asdict
 
 from aws_cdk import CfnOutput, Environment, Stack, aws_ec2 as ec2
-from catalog.image_registry import eks_addon_registry
-from charts.efa_device_plugin import efa_device_plugin
-from charts.nvidia_device_plugin import nvidia_device_plugin
 from constructs import Construct
 from constructs.cluster_addon import ClusterAddon
 from constructs.efa_node_group import EfaNodeGroup
 from constructs.eks_cluster import EksCluster
+from constructs.exports import export
 from constructs.helm_release import HelmRelease
 from constructs.node_role import NodeRole
 from constructs.system_node_group import SystemNodeGroup
+
+from catalog.image_registry import eks_addon_registry
+from charts.efa_device_plugin import efa_device_plugin
+from charts.nvidia_device_plugin import nvidia_device_plugin
 from settings import Settings
 
 
@@ -78,15 +80,16 @@ class EksStack(Stack):
             **asdict(nvidia_device_plugin(node_labels=self.gpu_nodes.labels, taint_key=self.gpu_nodes.taint_key)),
         )
         for nodes in (self.system_nodes, self.gpu_nodes):
-            nodes.node.add_dependency(*control_plane.node_prerequisites)
+            nodes.node_group.node.add_dependency(*control_plane.node_prerequisites)
         for needs_cpu_nodes in (
             ClusterAddon(self, "CoreDns", cluster=cluster, name="coredns"),
             ClusterAddon(self, "MetricsServer", cluster=cluster, name="metrics-server"),
             efa_plugin,
             nvidia_plugin,
         ):
-            needs_cpu_nodes.node.add_dependency(self.system_nodes)
+            needs_cpu_nodes.node.add_dependency(self.system_nodes.node_group)
 
+        export(self, Cluster_name=cluster.cluster_name, Kubectl_provider=control_plane.kubectl_service_token)
         CfnOutput(self, "ClusterName", value=cluster.cluster_name, description="Name of the EKS cluster")
         CfnOutput(
             self,

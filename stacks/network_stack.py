@@ -2,9 +2,11 @@
 
 from aws_cdk import CfnOutput, Environment, Stack
 from constructs import Construct
+from constructs.exports import export
 from constructs.gpu_zones.construct import GpuZones
 from constructs.handler_logs import HandlerLogs
 from constructs.network import Network
+
 from settings import Settings
 
 # Three zones for the control plane where the region has them; GpuZones uses a zone twice where it has only two.
@@ -34,6 +36,12 @@ class NetworkStack(Stack):
         network = Network(self, "Network", zones=self._gpu_zones.zones, nat_gateways=settings.nat_gateways)
         self.vpc = network.vpc
         self.gpu_subnet_id, gpu_zone = self._gpu_zones.subnet_for_gpu_nodes(network.vpc.private_subnets)
+        export(
+            self,
+            VPC=self.vpc.vpc_id,
+            Subnet_of_the_GPU_nodes=self.gpu_subnet_id,
+            **{f"Private_subnet_{number}": subnet.subnet_id for number, subnet in enumerate(self.vpc.private_subnets, start=1)},
+        )
         CfnOutput(self, "GpuAvailabilityZone", value=gpu_zone, description="Zone that holds the GPU nodes")
 
     @property

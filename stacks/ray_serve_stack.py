@@ -4,14 +4,15 @@ from dataclasses import asdict
 
 from aws_cdk import CfnOutput, Environment, Stack, aws_eks_v2 as eks
 from cdk8s import App as Cdk8sApp
-from charts.kuberay_operator import kuberay_operator
-from charts.ray_service import RayServiceChart
-from charts.serve_config import build_serve_config, to_text
-from charts.worker_resources import WorkerResources
 from constructs import Construct
 from constructs.efa_node_group import EfaNodeGroup
 from constructs.helm_release import HelmRelease
 from constructs.system_node_group import SystemNodeGroup
+
+from charts.kuberay_operator import kuberay_operator
+from charts.ray_service import RayServiceChart
+from charts.serve_config import build_serve_config, to_text
+from charts.worker_resources import WorkerResources
 from settings import Settings
 from stacks.operator_commands import operator_commands
 

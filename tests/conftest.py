@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aws_cdk import App
 from aws_cdk.cx_api import CloudAssembly
+
 from settings import Settings
 from stacks.application import Application
 

@@ -53,7 +53,9 @@ def main():
         command = ["mpirun", "--allow-run-as-root", "--hostfile", hosts.name, "-np", str(sum(workers.values()))]
         command += ["--mca", "plm_rsh_agent", f"{sys.executable} {__file__} --agent", "--mca", "plm_rsh_no_tree_spawn", "1"]
         command += ["-x", "FI_PROVIDER=efa", "-x", "NCCL_DEBUG=WARN", "-x", "LD_LIBRARY_PATH", "-x", "PATH"]
-        return subprocess.run([*command, BENCHMARK, "-b", "1M", "-e", "64M", "-f", "2", "-g", "1", "-c", "0"], check=False).returncode
+        return subprocess.run(
+            [*command, BENCHMARK, "-b", "1M", "-e", "64M", "-f", "2", "-g", "1", "-c", "0"], check=False
+        ).returncode
 
 
 if __name__ == "__main__":

@@ -1,10 +1,20 @@
 """Availability zones chosen at deploy time by what EC2 offers there."""
 
 from pathlib import Path
+from typing import cast
 
-from aws_cdk import CustomResource, Duration, aws_ec2 as ec2, aws_iam as iam, aws_logs as logs, custom_resources as cr
+from aws_cdk import (
+    CustomResource,
+    Duration,
+    aws_ec2 as ec2,
+    aws_iam as iam,
+    aws_lambda as lambda_,
+    aws_logs as logs,
+    custom_resources as cr,
+)
 from constructs import Construct
-from constructs.handler_function import HandlerFunction, handler_role
+from constructs.acknowledge import acknowledge
+from constructs.handler_function import HandlerFunction, depend_on_policy_alone, framework_role
 
 _HANDLER = Path(__file__).parent / "handler"
 
@@ -40,19 +50,19 @@ class GpuZones(Construct):
         function.add_to_role_policy(
             iam.PolicyStatement(
                 actions=["ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeRegions"],
-                # These three actions know no resource-level permissions.
                 resources=["*"],
             )
         )
-        self._provider = cr.Provider(
+        acknowledge(self, "AwsSolutions-IAM5[Resource::*]", "EC2 knows no resource-level permissions for these three read actions.")
+        role = framework_role(
             self,
-            "Provider",
-            on_event_handler=function,
+            "ProviderRole",
+            description="Runs the provider framework of the GPU zone finder",
             log_group=log_group,
-            framework_on_event_role=handler_role(
-                self, "ProviderRole", description="Runs the provider framework of the GPU zone finder", log_group=log_group
-            ),
+            handlers=[function],
         )
+        self._provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=log_group, framework_on_event_role=role)
+        depend_on_policy_alone(cast(lambda_.Function, self._provider.node.find_child("framework-onEvent")), role)
         zones = CustomResource(
             self,
             "Zones",

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+
 from charts.model_family import ModelFamily, model_families
-from charts.serve_config import DECODE_RESOURCE, PREFILL_RESOURCE, application_name, build_serve_config, to_text
+from charts.serve_config import DECODE_RESOURCE, PREFILL_RESOURCE, application_name, build_serve_config, serve_config_yaml
 
 DEFAULTS: dict[str, Any] = {
     "model_id": "qwen3.5-9b",
@@ -41,7 +42,11 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
 
 def test_sides_differ_in_role_pin_and_replicas_only() -> None:
     prefill, decode = (leaves(side) for side in sides(prefill_replicas=2, decode_replicas=3))
-    assert {path: (prefill.get(path), decode.get(path)) for path in prefill.keys() | decode.keys() if prefill.get(path) != decode.get(path)} == {
+    assert {
+        path: (prefill.get(path), decode.get(path))
+        for path in prefill.keys() | decode.keys()
+        if prefill.get(path) != decode.get(path)
+    } == {
         "engine_kwargs.kv_transfer_config.kv_role": ("kv_producer", "kv_consumer"),
         "placement_group_config.bundle_per_worker.pd_prefill": (0.001, None),
         "placement_group_config.bundle_per_worker.pd_decode": (None, 0.001),
@@ -64,7 +69,7 @@ def test_backend_on_both_sides_and_provider_with_libfabric(backend: str, provide
 
 
 def test_addressing_is_left_to_ray() -> None:
-    text = to_text(config())
+    text = serve_config_yaml(config())
     assert "engine_id" not in text
     assert "SIDE_CHANNEL" not in text
 
@@ -178,10 +183,10 @@ def test_unknown_backend_is_named() -> None:
 
 def test_text_is_yaml_and_json_of_the_config_and_repeats() -> None:
     built = config(model_source="s3://bucket/né: #yes/")
-    text = to_text(built)
+    text = serve_config_yaml(built)
     assert json.loads(text) == built
     assert yaml.safe_load(text) == built
-    assert text == to_text(config(model_source="s3://bucket/né: #yes/"))
+    assert text == serve_config_yaml(config(model_source="s3://bucket/né: #yes/"))
     assert all(len(line) < 120 for line in text.splitlines())
 
 

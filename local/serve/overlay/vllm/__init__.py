@@ -82,7 +82,7 @@ def _fields(*, source: str, classes: tuple[str, ...]) -> list[tuple[str, Any]]:
         for statement in bodies[name]:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 try:
-                    found[statement.target.id] = eval(ast.unparse(statement.annotation), {}, known)  # noqa: S307 - installed source
+                    found[statement.target.id] = eval(ast.unparse(statement.annotation), {}, known)
                 except NameError:
                     found[statement.target.id] = Any
     return list(found.items())
@@ -111,7 +111,11 @@ _module(
     ChatTemplateContentFormatOption=str,
     make_tool_call_id=lambda **_: f"chatcmpl-tool-{uuid.uuid4().hex}",
 )
-_module("renderers", **_named("ChatParams", "TokenizeParams"), merge_kwargs=lambda *parts: {k: v for part in parts for k, v in (part or {}).items()})
+_module(
+    "renderers",
+    **_named("ChatParams", "TokenizeParams"),
+    merge_kwargs=lambda *parts: {k: v for part in parts for k, v in (part or {}).items()},
+)
 _module(
     "sampling_params",
     **_named("BeamSearchParams", "RequestOutputKind", "SamplingParams"),
