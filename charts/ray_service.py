@@ -44,8 +44,9 @@ class RayServiceChart(Chart):
         gpu_taint_key: str,
         hf_token_secret: str | None,
     ) -> None:
-        super().__init__(scope, id, namespace=namespace, disable_resource_name_hashes=True)
-        self._name, self._image, self._worker, self._hf_token_secret = name, image, worker, hf_token_secret
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        self._name, self._namespace, self._image = name, namespace, image
+        self._worker, self._hf_token_secret = worker, hf_token_secret
         self._gpu_node_labels, self._gpu_taint_key = gpu_node_labels, gpu_taint_key
         ApiObject(self, "Namespace", api_version="v1", kind="Namespace", metadata=ApiObjectMetadata(name=namespace))
         # Ray pods never talk to the Kubernetes API, so their account holds no token.
@@ -73,7 +74,9 @@ class RayServiceChart(Chart):
         )
 
     def _object(self, kind: str, api_version: str, *, name: str) -> ApiObject:
-        return ApiObject(self, kind, api_version=api_version, kind=kind, metadata=ApiObjectMetadata(name=name))
+        return ApiObject(
+            self, kind, api_version=api_version, kind=kind, metadata=ApiObjectMetadata(name=name, namespace=self._namespace)
+        )
 
     def _head_group(self, node_labels: dict[str, str]) -> dict[str, Any]:
         memory = f"{_HEAD_MEMORY_GIB}Gi"

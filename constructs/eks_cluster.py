@@ -65,6 +65,7 @@ class EksCluster(Construct):
             description=f"Kubernetes administrator of {name}; assumed by kubectl through the kubeconfig command",
             assumed_by=iam.AccountRootPrincipal(),
         )
+        kubectl_role = _kubectl_role(self, cluster_name=name, log_group=handler_logs.log_group)
         self.cluster = eks.Cluster(
             self,
             "Cluster",
@@ -84,7 +85,7 @@ class EksCluster(Construct):
             output_config_command=False,
             kubectl_provider_options=eks.KubectlProviderOptions(
                 kubectl_layer=kubectl_layer(self, "KubectlLayer", version=version),
-                role=_kubectl_role(self, cluster_name=name, log_group=handler_logs.log_group),
+                role=kubectl_role.without_policy_updates(),
                 private_subnets=vpc.private_subnets,
             ),
         )
@@ -93,7 +94,7 @@ class EksCluster(Construct):
         resource = cast(eks.CfnCluster, self.cluster.node.default_child)
         resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=version.support.upper())
         resource.node.add_dependency(control_plane_logs)
-        _own_provider(self.cluster, log_group=handler_logs.log_group)
+        _own_provider(self.cluster, kubectl_role=kubectl_role, log_group=handler_logs.log_group)
         self.node_prerequisites = self._node_prerequisites()
         """Nodes depend on these: a node without them never becomes ready."""
 
@@ -134,7 +135,7 @@ def _endpoint_access(public_access_cidrs: tuple[str, ...]) -> eks.EndpointAccess
     return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*public_access_cidrs)
 
 
-def _kubectl_role(scope: Construct, *, cluster_name: str, log_group: logs.ILogGroup) -> iam.IRole:
+def _kubectl_role(scope: Construct, *, cluster_name: str, log_group: logs.ILogGroup) -> iam.Role:
     """Without the registry policies that the library would attach: every chart here comes from an HTTP repository."""
     role = handler_role(scope, "KubectlRole", description="Runs kubectl and helm against the cluster", log_group=log_group)
     allow_vpc(role)
@@ -144,10 +145,10 @@ def _kubectl_role(scope: Construct, *, cluster_name: str, log_group: logs.ILogGr
             resources=[Stack.of(scope).format_arn(service="eks", resource="cluster", resource_name=cluster_name)],
         )
     )
-    return role.without_policy_updates()
+    return role
 
 
-def _own_provider(cluster: eks.Cluster, *, log_group: logs.ILogGroup) -> None:
+def _own_provider(cluster: eks.Cluster, *, kubectl_role: iam.Role, log_group: logs.ILogGroup) -> None:
     """Narrow what the library makes for its kubectl provider, which it has no properties for.
 
     Both functions log to a group of this stack, so that Lambda makes none that would stay behind; the framework's role
@@ -157,7 +158,6 @@ def _own_provider(cluster: eks.Cluster, *, log_group: logs.ILogGroup) -> None:
     handler = cast(lambda_.Function, provider.node.find_child("Handler"))
     framework = cast(lambda_.Function, provider.node.find_child("Provider").node.find_child("framework-onEvent"))
     for function in (handler, framework):
-        depend_on_policy_alone(function, cast(iam.IRole, function.role))
         resource = cast(lambda_.CfnFunction, function.node.default_child)
         resource.logging_config = lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.log_group_name)
     role = cast(iam.Role, framework.role)
@@ -170,6 +170,8 @@ def _own_provider(cluster: eks.Cluster, *, log_group: logs.ILogGroup) -> None:
             iam.PolicyStatement(actions=INVOKE_ACTIONS, resources=[handler.function_arn]),
         ]
     )
+    depend_on_policy_alone(handler, kubectl_role)
+    depend_on_policy_alone(framework, role)
     acknowledge(handler, "AwsSolutions-L1", "The library tests its kubectl handler on the runtime that it chooses itself.")
     # Only the registry policies that this role does without refer to it.
     cast(Construct, cluster.node.scope).node.try_remove_child("HasEcrPublic")

@@ -45,11 +45,14 @@ def handler_role(scope: Construct, id: str, *, description: str, log_group: logs
 
 def framework_role(
     scope: Construct, id: str, *, description: str, log_group: logs.ILogGroup, handlers: list[lambda_.Function]
-) -> iam.IRole:
-    """A role for the provider framework that may invoke `handlers`; the library would add every version of them."""
+) -> iam.Role:
+    """A role for the provider framework that may invoke `handlers`.
+
+    Hand it over `without_policy_updates`, or the library adds every version of them.
+    """
     role = handler_role(scope, id, description=description, log_group=log_group)
     role.add_to_policy(iam.PolicyStatement(actions=INVOKE_ACTIONS, resources=[handler.function_arn for handler in handlers]))
-    return role.without_policy_updates()
+    return role
 
 
 def allow_vpc(role: iam.Role) -> None:
@@ -63,7 +66,7 @@ def allow_vpc(role: iam.Role) -> None:
     )
 
 
-def depend_on_policy_alone(function: lambda_.Function, role: iam.IRole) -> None:
+def depend_on_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
     """Drop the function's DependsOn on its role, which its Role property implies; keep the one on the role's policy."""
     policy = cast(iam.CfnPolicy, role.node.find_child("DefaultPolicy").node.default_child)
     cast(lambda_.CfnFunction, function.node.default_child).add_override("DependsOn", [policy.logical_id])

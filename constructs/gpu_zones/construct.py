@@ -61,7 +61,9 @@ class GpuZones(Construct):
             log_group=log_group,
             handlers=[function],
         )
-        self._provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=log_group, framework_on_event_role=role)
+        self._provider = cr.Provider(
+            self, "Provider", on_event_handler=function, log_group=log_group, framework_on_event_role=role.without_policy_updates()
+        )
         depend_on_policy_alone(cast(lambda_.Function, self._provider.node.find_child("framework-onEvent")), role)
         zones = CustomResource(
             self,

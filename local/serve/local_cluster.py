@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -38,6 +39,7 @@ class LocalCluster:
             **environment,
         }
         self._started: dict[Node, SimulatedNode] = {}
+        self._addresses = itertools.count(11)
         # Ray's sockets live in it, and a socket's path has 107 bytes at most.
         self._directory = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
         self.dashboard_url = ""
@@ -63,6 +65,7 @@ class LocalCluster:
             "num_gpus": node.gpus,
             "resources": dict(node.resources),
             "object_store_memory": _OBJECT_STORE_BYTES,
+            "node_ip_address": f"127.0.0.{next(self._addresses)}",
         }
         if not self._started:
             port = _free_port()

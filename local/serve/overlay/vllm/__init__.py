@@ -10,7 +10,7 @@ engine's arguments, which are read from the source of `EngineArgs`.
 | vllm.config | names only, and the real `vllm.config.kv_transfer`; `config` is the decorator it is in vLLM |
 | vllm.engine.arg_utils, vllm.entrypoints.openai.cli_args | dataclasses of the same fields, read from the installed source |
 | vllm.entrypoints.chat_utils | OpenAI's own message type |
-| vllm.sampling_params, vllm.renderers, vllm.logger, vllm.utils, vllm.platforms | what the request models name at import |
+| vllm.sampling_params, .renderers, .outputs, .logger, .utils, .platforms, .v1.engine.async_llm | what the request models name at import |
 | vllm.entrypoints.pooling, .speech_to_text | empty models: embedding, scoring and transcription do not exist with prefill/decode |
 
 Importing anything else that needs torch fails as it would without vLLM: nothing is pretended.
@@ -122,6 +122,10 @@ _module(
     **_models("RepetitionDetectionParams", "StructuredOutputsParams"),
     ThinkingTokenBudget=Annotated[int | None, BeforeValidator(lambda value: value)],
 )
+_module("outputs", **_named("RequestOutput"))
+_module("v1")
+_module("v1.engine")
+_module("v1.engine.async_llm", **_named("AsyncLLM"))
 _module("engine")
 _module(
     "engine.arg_utils",
