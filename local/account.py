@@ -188,8 +188,10 @@ def templates(assembly: Path) -> dict[str, dict[str, Any]]:
 
 def _differences(expected: Any, observed: Any, path: str = "") -> Iterator[str]:
     """Where the service's answer lacks what the template asks for; the answer may hold more."""
-    if expected is UNKNOWN or (path.rsplit("/", 1)[-1] == "Tags" and observed is None):
+    if expected is UNKNOWN:
         return
+    if path == "/Tags":
+        expected, observed = _tag_map(expected), _tag_map(observed)
     if isinstance(expected, dict):
         if not isinstance(observed, dict):
             yield f"{path} is {observed!r}, not {expected!r}"
@@ -210,6 +212,13 @@ def _differences(expected: Any, observed: Any, path: str = "") -> Iterator[str]:
                 yield f"{path} lacks {item!r}"
     elif str(expected).lower() != str(observed).lower():
         yield f"{path} is {observed!r}, not {expected!r}"
+
+
+def _tag_map(tags: Any) -> dict[str, str]:
+    """Tags in any service's spelling, without those that CloudFormation adds."""
+    if isinstance(tags, list):
+        tags = {tag.get("Key", tag.get("TagKey")): tag.get("Value", tag.get("TagValue")) for tag in tags}
+    return {key: value for key, value in (tags or {}).items() if not key.startswith("aws:")}
 
 
 # --- one reader per type: the API's answer in the template's spelling, None or an error when the resource is not there ----
@@ -297,9 +306,13 @@ def _rule(account: Account, rule: str, expected: dict[str, Any]) -> Any:
 
 
 def _launch_template(account: Account, template: str, _: dict[str, Any]) -> Any:
-    return account.client("ec2").describe_launch_template_versions(LaunchTemplateId=template, Versions=["$Latest"])[
-        "LaunchTemplateVersions"
-    ][0]
+    ec2 = account.client("ec2")
+    tags = ec2.describe_launch_templates(LaunchTemplateIds=[template])["LaunchTemplates"][0].get("Tags", [])
+    latest = ec2.describe_launch_template_versions(LaunchTemplateId=template, Versions=["$Latest"])
+    return {
+        **latest["LaunchTemplateVersions"][0],
+        "TagSpecifications": [{"ResourceType": "launch-template", "Tags": tags}],
+    }
 
 
 def _cluster(account: Account, name: str, _: dict[str, Any]) -> Any:
@@ -371,11 +384,13 @@ def _key(account: Account, key: str, _: dict[str, Any]) -> Any:
         return None  # a deleted key waits out its window, on AWS as here
     rotation = account.client("kms").get_key_rotation_status(KeyId=key)["KeyRotationEnabled"]
     policy = json.loads(account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"])
-    return {**found, "EnableKeyRotation": rotation, "KeyPolicy": policy}
+    tags = account.client("kms").list_resource_tags(KeyId=key)["Tags"]
+    return {**found, "EnableKeyRotation": rotation, "KeyPolicy": policy, "Tags": tags}
 
 
 def _function(account: Account, name: str, _: dict[str, Any]) -> Any:
-    found = account.client("lambda").get_function(FunctionName=name)["Configuration"]
+    answer = account.client("lambda").get_function(FunctionName=name)
+    found = {**answer["Configuration"], "Tags": answer.get("Tags", {})}
     layers = [layer["Arn"] for layer in found.get("Layers", [])]
     return {**found, "Layers": layers} if found["State"] == "Active" else None
 
@@ -386,7 +401,8 @@ def _layer(account: Account, arn: str, _: dict[str, Any]) -> Any:
 
 def _log_group(account: Account, name: str, _: dict[str, Any]) -> Any:
     found = account.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
-    return next((group for group in found if group["logGroupName"] == name), None)
+    tags = account.client("logs").list_tags_log_group(logGroupName=name)["tags"]
+    return next(({**group, "Tags": tags} for group in found if group["logGroupName"] == name), None)
 
 
 def _parameter(account: Account, name: str, _: dict[str, Any]) -> Any:
@@ -398,7 +414,14 @@ def _state_machine(account: Account, arn: str, _: dict[str, Any]) -> Any:
 
 
 def _helm_release(account: Account, _: str, expected: dict[str, Any]) -> Any:
-    return account.kube("helm", "status", expected["Release"], "--namespace", expected["Namespace"], "--output", "json")
+    where = ("--namespace", expected["Namespace"], "--output", "json")
+    wanted = (expected["Release"], f"{expected['Chart']}-{expected['Version']}", "deployed")
+    if not any((release["name"], release["chart"], release["status"]) == wanted
+               for release in account.kube("helm", "list", *where) or []):
+        return None
+    values = account.kube("helm", "get", "values", expected["Release"], *where)
+    same = expected["Values"] is UNKNOWN or json.loads(expected["Values"]) == values
+    return expected if same else {**expected, "Values": values}
 
 
 def _manifest(account: Account, _: str, expected: dict[str, Any]) -> Any:
@@ -416,17 +439,17 @@ def _manifest(account: Account, _: str, expected: dict[str, Any]) -> Any:
     return expected
 
 
-def _gpu_zones(account: Account, physical_id: str, _: dict[str, Any]) -> Any:
+def _gpu_zones(account: Account, physical_id: str, expected: dict[str, Any]) -> Any:
     """The choice must be the zones that the VPC's subnets are in."""
     chosen = set(physical_id.partition(":")[2].split(","))
     subnets = account.client("ec2").describe_subnets()["Subnets"]
     used = {subnet["AvailabilityZone"] for subnet in subnets if not subnet["DefaultForAz"]}
-    return {} if chosen == used else None
+    return expected if chosen == used else None
 
 
-def _gpu_subnet(account: Account, physical_id: str, _: dict[str, Any]) -> Any:
+def _gpu_subnet(account: Account, physical_id: str, expected: dict[str, Any]) -> Any:
     subnet = physical_id.partition(":")[2]
-    return {} if account.client("ec2").describe_subnets(SubnetIds=[subnet])["Subnets"] else None
+    return expected if account.client("ec2").describe_subnets(SubnetIds=[subnet])["Subnets"] else None
 
 
 NO_RESOURCE = ("AWS::CDK::Metadata",)
@@ -465,8 +488,15 @@ READERS: Mapping[str, Reader] = {
     "Custom::GpuSubnet": _gpu_subnet,
     "Custom::GpuZones": _gpu_zones,
 }
-# Properties that the service's answer (AWS's too, or ministack's where said) does not show.
-NOT_SHOWN: Mapping[str, tuple[str, ...]] = {}
+# Properties that the services' answers do not show, on AWS either.
+NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
+    "AWS::EC2::FlowLog": ("ResourceType",),
+    "AWS::EKS::Addon": ("ResolveConflicts",),
+    "AWS::EKS::Cluster": ("BootstrapSelfManagedAddons",),
+    "AWS::KMS::Key": ("PendingWindowInDays",),
+    "AWS::Lambda::Function": ("Code",),
+    "AWS::Lambda::LayerVersion": ("Content",),
+}
 
 LISTINGS: Mapping[str, Callable[[Account], list[str]]] = {
     "address": lambda a: [x["AllocationId"] for x in a.client("ec2").describe_addresses()["Addresses"]],

@@ -162,11 +162,10 @@ def _stream(text: str) -> list[dict[str, Any]]:
 
 
 def helm(arguments: list[str], state: Path) -> str:
-    """upgrade --install, uninstall, status."""
+    """upgrade --install, uninstall, list and get values."""
     parser = _Parser(prog="helm", allow_abbrev=False)
-    parser.add_argument("verb", choices=("upgrade", "uninstall", "status"))
-    parser.add_argument("release")
-    parser.add_argument("chart", nargs="?")
+    parser.add_argument("verb", choices=("upgrade", "uninstall", "list", "get"))
+    parser.add_argument("words", nargs="*")
     for flag in ("--repo", "--values", "--version", "--timeout", "--output"):
         parser.add_argument(flag)
     parser.add_argument("--namespace", default="default")
@@ -175,38 +174,46 @@ def helm(arguments: list[str], state: Path) -> str:
         parser.add_argument(flag, action="store_true")
     asked = parser.parse_args(arguments)
     cluster = Cluster.load(state=state, kubeconfig=asked.kubeconfig)
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?", asked.release):
-        raise Refused(f"Error: release name is invalid: {asked.release}")
+    if asked.verb == "list":
+        return json.dumps([{**release, "chart": f"{release['chart']}-{release['version']}", "status": "deployed"}
+                           for release in cluster.releases.values() if release["namespace"] == asked.namespace])
+    words = {"upgrade": ("release", "chart"), "uninstall": ("release",), "get": ("subject", "release")}[asked.verb]
+    if len(asked.words) != len(words):
+        raise Refused(f"Error: \"helm {asked.verb}\" requires {len(words)} arguments")
+    named = dict(zip(words, asked.words, strict=True))
+    name, chart = named["release"], named.get("chart", "")
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?", name):
+        raise Refused(f"Error: release name is invalid: {name}")
     if asked.timeout and not re.fullmatch(r"(\d+(h|m|s))+", asked.timeout):
         raise Refused(f'Error: invalid argument "{asked.timeout}" for "--timeout" flag')
-    key = f"{asked.namespace}/{asked.release}"
-    if asked.verb != "upgrade":
-        if key not in cluster.releases:
-            raise Refused(f"Error: {asked.verb}: Release not loaded: {asked.release}: release: not found")
-        if asked.verb == "status":
-            return json.dumps(cluster.releases[key])
+    key = f"{asked.namespace}/{name}"
+    if asked.verb != "upgrade" and key not in cluster.releases:
+        raise Refused(f"Error: {asked.verb}: Release not loaded: {name}: release: not found")
+    if asked.verb == "get":
+        return json.dumps(cluster.releases[key]["values"])
+    if asked.verb == "uninstall":
         del cluster.releases[key]
         cluster.save()
-        return f'release "{asked.release}" uninstalled {NOTE}'
-    local_chart = asked.chart and (Path(asked.chart) / "Chart.yaml").is_file()
+        return f'release "{name}" uninstalled {NOTE}'
+    local_chart = (Path(chart) / "Chart.yaml").is_file()
     if not local_chart and not re.fullmatch(r"https://[\w.-]+(/\S*)?", asked.repo or ""):
         raise Refused("Error: a chart needs a repository (--repo https://...)")
-    if not asked.chart or not (local_chart or re.fullmatch(r"v?\d+\.\d+\.\d+[\w.+-]*", asked.version or "")):
-        raise Refused("Error: a chart needs a name and an exact version")
+    if not (local_chart or re.fullmatch(r"v?\d+\.\d+\.\d+[\w.+-]*", asked.version or "")):
+        raise Refused("Error: a chart needs an exact version")
     values = yaml.safe_load(Path(asked.values).read_text()) if asked.values else {}
     if not isinstance(values, dict):
         raise Refused("Error: failed to parse values: not a mapping")
     cluster.releases[key] = {
-        "name": asked.release,
+        "name": name,
         "namespace": asked.namespace,
-        "chart": asked.chart,
+        "chart": chart,
         "repository": asked.repo,
         "version": asked.version,
         "values": values,
         "revision": cluster.releases.get(key, {}).get("revision", 0) + 1,
     }
     cluster.save()
-    return f'Release "{asked.release}" has been upgraded {NOTE}'
+    return f'Release "{name}" has been upgraded {NOTE}'
 
 
 def main(arguments: list[str]) -> int:

@@ -128,6 +128,9 @@ class ResourceRules:
             cluster = eks._clusters[physical_id]
             cluster["encryptionConfig"] = camel(properties.get("EncryptionConfig") or [])
             cluster["upgradePolicy"] = camel(properties.get("UpgradePolicy") or {"SupportType": "EXTENDED"})
+            for name_ in ("ComputeConfig", "StorageConfig"):
+                if properties.get(name_):
+                    cluster[name_[0].lower() + name_[1:]] = camel(properties[name_])
             cluster["deletionProtection"] = str(properties.get("DeletionProtection", "false")).lower() == "true"
             cluster["kubernetesNetworkConfig"].update(camel(properties.get("KubernetesNetworkConfig") or {}))
             cluster["accessConfig"].update(camel(properties.get("AccessConfig") or {}))
@@ -136,6 +139,9 @@ class ResourceRules:
                 group = self._cluster_security_group(physical_id, cluster)
             attributes["ClusterSecurityGroupId"] = group
             attributes["EncryptionConfigKeyArn"] = next((entry["provider"]["keyArn"] for entry in cluster["encryptionConfig"]), "")
+        if name == "AWS::Lambda::Function" and properties.get("VpcConfig"):
+            vpc = ec2._subnets[properties["VpcConfig"]["SubnetIds"][0]]["VpcId"]
+            lambda_svc._functions[physical_id]["config"]["VpcConfig"] = {**properties["VpcConfig"], "VpcId": vpc}
         if name == "AWS::EKS::Nodegroup":
             group_record = eks._nodegroups[f"{properties['ClusterName']}/{physical_id}"]
             group_record["capacityType"] = properties.get("CapacityType", "ON_DEMAND")

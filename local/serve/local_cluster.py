@@ -48,8 +48,10 @@ class LocalCluster:
         os.environ.update(self._environment)
         self._cluster = Cluster(shutdown_at_exit=False)
         try:
+            # The head first; the others start together.
             for node in self._nodes:
-                self.add(node)
+                self.add(node, wait=not self._started)
+            self._cluster.wait_for_nodes()
         except BaseException:
             self._stop()
             raise
@@ -58,7 +60,7 @@ class LocalCluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stop()
 
-    def add(self, node: SimulatedNode) -> Node:
+    def add(self, node: SimulatedNode, *, wait: bool = True) -> Node:
         """Start one more node; the first is the head."""
         arguments = {
             "num_cpus": node.cpus,
@@ -76,7 +78,7 @@ class LocalCluster:
                 "dashboard_port": port,
                 "temp_dir": str(self._directory),
             }
-        started = self._cluster.add_node(**arguments)
+        started = self._cluster.add_node(wait=wait, **arguments)
         self._started[started] = node
         return started
 
@@ -101,8 +103,8 @@ class LocalCluster:
 
     def _stop(self) -> None:
         self._cluster.shutdown()
-        for name in _left_over(self._directory):
-            os.kill(name, signal.SIGKILL)
+        for process in _left_over(self._directory):
+            os.kill(process, signal.SIGKILL)
         shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -1,0 +1,125 @@
+"""`python -m local.demo`: the real CDK CLI deploys, updates and destroys the application on a local AWS.
+
+Exit status 0 only if every step succeeded, every resource of every template was found in its service as the template
+asks for it, the changed setting arrived, and nothing was left.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local.account import Account, Row
+from local.cdk_cli import CdkCli, CdkError
+from local.emulator import Emulator
+
+CHANGED_SETTING = {"MAX_MODEL_LEN": "8192"}
+
+
+class DemoError(Exception):
+    """A step did not do what it claims."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Demo:
+    """One run; prints as it goes."""
+
+    emulator: Emulator
+    started: float = field(default_factory=time.monotonic)
+
+    def run(self) -> str:
+        """The summary line; raises DemoError or CdkError."""
+        account = Account(emulator=self.emulator)
+        self._say(f"emulator at {self.emulator.endpoint}, its log in {self.emulator.log_file}")
+        plain, changed = CdkCli(emulator=self.emulator), CdkCli(emulator=self.emulator, settings=CHANGED_SETTING)
+        with ThreadPoolExecutor() as pool:
+            first = pool.submit(plain.synth, self.emulator.folder / "cdk.out")
+            second = pool.submit(changed.synth, self.emulator.folder / "cdk.out.changed")
+            pool.submit(plain.bootstrap).result()
+            assembly, changed_assembly = first.result(), second.result()
+        before = account.inventory()
+        self._say("bootstrapped and synthesized")
+
+        plain.deploy(assembly)
+        rows = account.compare(assembly)
+        self._say("deployed")
+        _print_outputs(account.outputs(assembly))
+        _print_table(rows)
+        _check(rows)
+
+        changed.deploy(changed_assembly)
+        updated = account.compare(changed_assembly)
+        _check(updated)
+        moved = {row.logical_id for row in updated} & _replaced(rows, updated)
+        if moved:
+            raise DemoError(f"a changed model length replaced {', '.join(sorted(moved))}")
+        if not any(row.status == "UPDATE_COMPLETE" for row in updated):
+            raise DemoError("the changed setting reached no resource")
+        self._say(f"updated with {_as_text(CHANGED_SETTING)}: nothing was replaced, the cluster holds the new manifest")
+
+        changed.destroy(changed_assembly)
+        left = sorted(account.inventory() - before) + [f"{row.type} {row.physical_id}" for row in account.gone(updated)]
+        if left:
+            raise DemoError("left over: " + ", ".join(left))
+        self._say("destroyed: every service lists what it listed before the first deployment")
+        stacks = len({row.stack for row in rows})
+        return (f"{len(rows)} resources in {stacks} stacks deployed, updated and destroyed; 0 differences, 0 left over, "
+                f"{self._seconds():.0f} s")
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def _say(self, text: str) -> None:
+        print(f"[{self._seconds():5.1f} s] {text}", flush=True)
+
+
+def _check(rows: list[Row]) -> None:
+    problems = [f"{row.stack} {row.logical_id} ({row.type}): {row.problem}" for row in rows if row.problem]
+    if problems:
+        raise DemoError("the account is not what the templates say:\n  " + "\n  ".join(problems))
+
+
+def _replaced(before: list[Row], after: list[Row]) -> set[str]:
+    """Logical ids whose physical id changed."""
+    old = {(row.stack, row.logical_id): row.physical_id for row in before}
+    return {row.logical_id for row in after if old.get((row.stack, row.logical_id), row.physical_id) != row.physical_id}
+
+
+def _print_outputs(outputs: Mapping[str, Mapping[str, str]]) -> None:
+    for stack, values in outputs.items():
+        for name, value in values.items():
+            if not name.startswith("ExportsOutput"):
+                print(f"  {stack} {name} = {value}")
+
+
+def _print_table(rows: list[Row]) -> None:
+    width = shutil.get_terminal_size((140, 24)).columns
+    for row in rows:
+        state = f"DIFFERS: {row.problem}" if row.problem else "as in the template"
+        print(f"  {row.type:38} {row.logical_id:44.44} {row.status:16} {state} {row.physical_id}"[:width])
+
+
+def _as_text(settings: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def main() -> int:
+    """Run once on a fresh emulator."""
+    try:
+        with Emulator() as emulator:
+            summary = Demo(emulator=emulator).run()
+    except (DemoError, CdkError, RuntimeError) as error:
+        print(f"make local FAILED: {error}", file=sys.stderr)
+        print(f"The emulator's log: {Path(Emulator().log_file)}", file=sys.stderr)
+        return 1
+    print(f"make local: {summary}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
