@@ -123,7 +123,7 @@ class Settings:
                 f"K8S_VERSION={self.k8s_version}: in extended support (until {version.extended_support_ends}), which costs six "
                 f"times the control-plane price. In standard support: {_versions('standard')}."
             )
-        elif today > version.standard_support_ends:
+        elif today >= version.standard_support_ends:
             found.append(
                 f"K8S_VERSION={self.k8s_version}: its standard support ended on {version.standard_support_ends}; EKS refuses "
                 f"new clusters with support type STANDARD on it. Set a later version, or update catalog/kubernetes_versions.toml."

@@ -1,7 +1,9 @@
 """CPU seconds and peak memory of `cdk synth`: this application against an empty Python CDK application.
 
 Both run the same CLI with the same flags, alternately, in one go, because the machine may be busy with something else.
-The ratio is of CPU seconds of the whole process tree, pair by pair, and the last line gives its median.
+Ratios are of CPU seconds of the whole process tree, pair by pair. They are given twice: with the flags that a person
+types (the empty app then runs the library's validation pass, which this app leaves to its tests), and with the pass
+switched off for both. The last line is the median of the first.
 """
 
 import json
@@ -32,12 +34,12 @@ class Cost:
     tree_mib: float
 
 
-def synth(directory: Path, output: Path) -> Cost:
+def synth(directory: Path, output: Path, flags: tuple[str, ...]) -> Cost:
     """Run the CLI once and measure its process tree."""
     environ = {**os.environ, "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = subprocess.Popen(
-        [CDK, "synth", "--quiet", "--output", output],
+        [CDK, "synth", "--quiet", "--output", output, *flags],
         cwd=directory,
         env=environ,
         stdout=subprocess.DEVNULL,
@@ -92,20 +94,29 @@ def main() -> None:
         empty.mkdir()
         (empty / "app.py").write_text(EMPTY_APP)
         (empty / "cdk.json").write_text(json.dumps({"app": "python3 app.py"}))
-        runs: dict[str, list[Cost]] = {"empty app": [], "this app": []}
         directories = {"empty app": empty, "this app": ROOT}
         for directory in directories.values():  # warm caches, so that the first pair is like the others
-            synth(directory, Path(folder) / "out")
-        for _ in range(PAIRS):
-            for name, directory in directories.items():
-                runs[name].append(synth(directory, Path(folder) / "out"))
-    print(f"{'median of ' + str(PAIRS):<14}{'CPU s':>8}{'wall s':>8}{'largest MiB':>13}{'tree MiB':>10}")
+            synth(directory, Path(folder) / "out", ())
+        without = compare(directories, Path(folder) / "out", ("--no-validation",))
+        plain = compare(directories, Path(folder) / "out", ())
+    print(f"RATIO_WITHOUT_VALIDATION={without:.2f}")
+    print(f"RATIO={plain:.2f}")
+
+
+def compare(directories: dict[str, Path], output: Path, flags: tuple[str, ...]) -> float:
+    """The median ratio of this app to the empty one, after a table of medians."""
+    runs: dict[str, list[Cost]] = {name: [] for name in directories}
+    for _ in range(PAIRS):
+        for name, directory in directories.items():
+            runs[name].append(synth(directory, output, flags))
+    print(f"cdk synth --quiet {' '.join(flags)}".rstrip() + f", medians of {PAIRS}")
+    print(f"{'':<12}{'CPU s':>8}{'wall s':>8}{'largest MiB':>13}{'tree MiB':>10}")
     for name, costs in runs.items():
-        medians = [statistics.median([getattr(cost, field) for cost in costs]) for field in Cost.__slots__]
-        print(f"{name:<14}{medians[0]:>8.2f}{medians[1]:>8.2f}{medians[2]:>13.0f}{medians[3]:>10.0f}")
-    ratios = [mine.cpu_s / base.cpu_s for base, mine in zip(runs["empty app"], runs["this app"], strict=True)]
-    print(f"ratios of the pairs: {', '.join(f'{ratio:.2f}' for ratio in sorted(ratios))}")
-    print(f"RATIO={statistics.median(ratios):.2f}")
+        cpu, wall, largest, whole = (statistics.median([getattr(cost, field) for cost in costs]) for field in Cost.__slots__)
+        print(f"{name:<12}{cpu:>8.2f}{wall:>8.2f}{largest:>13.0f}{whole:>10.0f}")
+    ratios = sorted(mine.cpu_s / base.cpu_s for base, mine in zip(*runs.values(), strict=True))
+    print(f"ratios of the pairs: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
+    return statistics.median(ratios)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,12 @@ class _EfaSecurityGroup(ec2.CfnSecurityGroup):
 
 
 def _network_interfaces(instance: EfaInstanceType, *, groups: list[str]) -> list[dict[str, Any]]:
-    """Card 0 carries the node's IP traffic; further cards carry EFA alone, which costs no IP address."""
+    """Card 0 carries the node's IP traffic; further cards carry EFA alone, which costs no IP address.
+
+    Further cards use device 1, as EFA on card 0 is device 0 of its own; where card 0 takes no EFA (P6-B300), AWS's own
+    template for the type numbers the EFA devices 0.
+    """
+    further_device = 1 if instance.network_cards[0] else 0
     interfaces = []
     for card, takes_efa in enumerate(instance.network_cards):
         if card == 0:
@@ -121,7 +126,7 @@ def _network_interfaces(instance: EfaInstanceType, *, groups: list[str]) -> list
         interfaces.append(
             {
                 "NetworkCardIndex": card,
-                "DeviceIndex": 0 if card == 0 else 1,
+                "DeviceIndex": 0 if card == 0 else further_device,
                 "InterfaceType": kind,
                 "Groups": groups,
                 "DeleteOnTermination": True,

@@ -416,8 +416,9 @@ def _state_machine(account: Account, arn: str, _: dict[str, Any]) -> Any:
 def _helm_release(account: Account, _: str, expected: dict[str, Any]) -> Any:
     where = ("--namespace", expected["Namespace"], "--output", "json")
     wanted = (expected["Release"], f"{expected['Chart']}-{expected['Version']}", "deployed")
-    if not any((release["name"], release["chart"], release["status"]) == wanted
-               for release in account.kube("helm", "list", *where) or []):
+    if not any(
+        (release["name"], release["chart"], release["status"]) == wanted for release in account.kube("helm", "list", *where) or []
+    ):
         return None
     values = account.kube("helm", "get", "values", expected["Release"], *where)
     same = expected["Values"] is UNKNOWN or json.loads(expected["Values"]) == values

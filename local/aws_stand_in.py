@@ -67,6 +67,8 @@ def get_token(*, name: str, region: str) -> str:
     """An ExecCredential whose token is a presigned GetCallerIdentity, valid for 60 seconds as AWS's own is."""
     session = botocore.session.get_session()
     client = session.create_client("sts", region_name=region)
+    # The name that EKS verifies the signature for, whatever endpoint the other calls go to.
+    endpoint = f"https://sts.{region}.amazonaws.com"
     signer = RequestSigner(
         client.meta.service_model.service_id,
         region,
@@ -78,7 +80,7 @@ def get_token(*, name: str, region: str) -> str:
     url = signer.generate_presigned_url(
         {
             "method": "GET",
-            "url": f"{client.meta.endpoint_url}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "url": f"{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15",
             "body": {},
             "headers": {"x-k8s-aws-id": name},
             "context": {},

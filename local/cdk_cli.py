@@ -19,15 +19,18 @@ class CdkError(Exception):
 class CdkCli:
     """`cdk` of node_modules with .venv first on the PATH; `settings` are environment variables of the application.
 
-    Every method raises CdkError when the CLI reports a failure.
+    `application` is the command that runs another app than the one of cdk.json. Every method raises CdkError when the
+    CLI reports a failure.
     """
 
     emulator: Emulator
     settings: Mapping[str, str] = field(default_factory=dict)
+    application: str | None = None
 
     def synth(self, assembly: Path) -> Path:
         """Synthesize the application into a folder, without any AWS call."""
-        self._run("synth", "--quiet", "--output", str(assembly))
+        other = ("--app", self.application) if self.application else ()
+        self._run("synth", "--quiet", "--output", str(assembly), *other)
         return assembly
 
     def bootstrap(self) -> str:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from local.account import Account, Row
 from local.cdk_cli import CdkCli, CdkError
@@ -68,8 +67,10 @@ class Demo:
             raise DemoError("left over: " + ", ".join(left))
         self._say("destroyed: every service lists what it listed before the first deployment")
         stacks = len({row.stack for row in rows})
-        return (f"{len(rows)} resources in {stacks} stacks deployed, updated and destroyed; 0 differences, 0 left over, "
-                f"{self._seconds():.0f} s")
+        return (
+            f"{len(rows)} resources in {stacks} stacks deployed, updated and destroyed; 0 differences, 0 left over, "
+            f"{self._seconds():.0f} s"
+        )
 
     def _seconds(self) -> float:
         return time.monotonic() - self.started
@@ -109,13 +110,14 @@ def _as_text(settings: Mapping[str, str]) -> str:
 
 
 def main() -> int:
-    """Run once on a fresh emulator."""
+    """Run once on a fresh emulator; an argument names its folder, so that runs can be told apart."""
+    fresh = Emulator(name=sys.argv[1] if len(sys.argv) > 1 else "demo")
     try:
-        with Emulator() as emulator:
+        with fresh as emulator:
             summary = Demo(emulator=emulator).run()
     except (DemoError, CdkError, RuntimeError) as error:
         print(f"make local FAILED: {error}", file=sys.stderr)
-        print(f"The emulator's log: {Path(Emulator().log_file)}", file=sys.stderr)
+        print(f"The emulator's log: {fresh.log_file}", file=sys.stderr)
         return 1
     print(f"make local: {summary}")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -31,7 +32,7 @@ class Emulator:
     """
 
     name: str = "demo"
-    region: str = "sa-east-1"
+    region: str = os.environ.get("REGION") or "sa-east-1"
     kube_bin: Path = Path(os.environ.get("LOCAL_KUBE_BIN") or ROOT / "local" / "bin")
 
     @property
@@ -149,10 +150,8 @@ class Emulator:
             return
         os.killpg(emulator, signal.SIGKILL)
         while "local.emulator_process" in _command(emulator):
-            try:
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(emulator, os.WNOHANG)
-            except ChildProcessError:
-                pass
             time.sleep(0.02)
 
 

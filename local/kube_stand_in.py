@@ -175,11 +175,16 @@ def helm(arguments: list[str], state: Path) -> str:
     asked = parser.parse_args(arguments)
     cluster = Cluster.load(state=state, kubeconfig=asked.kubeconfig)
     if asked.verb == "list":
-        return json.dumps([{**release, "chart": f"{release['chart']}-{release['version']}", "status": "deployed"}
-                           for release in cluster.releases.values() if release["namespace"] == asked.namespace])
+        return json.dumps(
+            [
+                {**release, "chart": f"{release['chart']}-{release['version']}", "status": "deployed"}
+                for release in cluster.releases.values()
+                if release["namespace"] == asked.namespace
+            ]
+        )
     words = {"upgrade": ("release", "chart"), "uninstall": ("release",), "get": ("subject", "release")}[asked.verb]
     if len(asked.words) != len(words):
-        raise Refused(f"Error: \"helm {asked.verb}\" requires {len(words)} arguments")
+        raise Refused(f'Error: "helm {asked.verb}" requires {len(words)} arguments')
     named = dict(zip(words, asked.words, strict=True))
     name, chart = named["release"], named.get("chart", "")
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?", name):

@@ -63,7 +63,7 @@ class KvSideChannel:
             reader, writer = await asyncio.open_connection(transfer["remote_host"], transfer["remote_port"])
             try:
                 writer.write(json.dumps(question).encode() + b"\n")
-                answer = json.loads(await reader.readline())
+                answer = json.loads(await reader.read())
             finally:
                 writer.close()
         except (OSError, ValueError) as error:
@@ -82,7 +82,7 @@ class KvSideChannel:
             answer = {"error": f"{self._engine_id} holds no request {question['request_id']}"}
         else:
             answer = {"prompt": self._held.pop(question["request_id"])}
-        # A prompt of megabytes is one line too; the reader's limit is on the question's side only.
-        writer.write(json.dumps(answer).encode() + b"\n")
+        # Read to its end on the other side: asyncio's lines have 64 KiB at most, prompts may have more.
+        writer.write(json.dumps(answer).encode())
         await writer.drain()
         writer.close()

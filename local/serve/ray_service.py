@@ -24,19 +24,17 @@ class RayService:
 
     @classmethod
     def from_assembly(cls, directory: Path) -> RayService:
-        """The RayService of the only `*ray-serve.template.json` in a synthesized assembly.
+        """The only RayService among the Kubernetes manifests of a synthesized assembly.
 
         Raises:
-            LookupError: no such template, several, or one without exactly one RayService.
+            LookupError: there is none, or several.
         """
-        templates = sorted(directory.glob("*ray-serve.template.json"))
-        if len(templates) != 1:
-            raise LookupError(f"{directory}: one *ray-serve.template.json is needed, {len(templates)} found. Run `make synth`.")
-        resources = json.loads(templates[0].read_text(encoding="utf-8"))["Resources"].values()
+        templates = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(directory.glob("*.template.json"))]
+        resources = [resource for template in templates for resource in template.get("Resources", {}).values()]
         manifests = [_text(resource["Properties"]["Manifest"]) for resource in resources if resource["Type"] == _MANIFEST]
         services = [item for manifest in manifests for item in json.loads(manifest) if item["kind"] == "RayService"]
         if len(services) != 1:
-            raise LookupError(f"{templates[0]}: one RayService is needed, {len(services)} found.")
+            raise LookupError(f"{directory}: {len(services)} RayServices in {len(templates)} templates, one is needed. Run `make synth`.")
         return cls.from_object(services[0])
 
     @classmethod

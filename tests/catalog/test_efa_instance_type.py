@@ -48,9 +48,16 @@ def test_g6_8xlarge() -> None:
 @pytest.mark.parametrize(
     ("name", "cards"),
     [
+        ("g6e.24xlarge", 2),
         ("g6e.48xlarge", 4),
+        ("g7.12xlarge", 1),
+        ("g7.24xlarge", 1),
         ("g7.48xlarge", 2),
+        ("g7e.12xlarge", 1),
+        ("g7e.24xlarge", 2),
+        ("g7e.48xlarge", 4),
         ("p4d.24xlarge", 4),
+        ("p4de.24xlarge", 4),
         ("p5.4xlarge", 1),
         ("p5.48xlarge", 32),
         ("p5e.48xlarge", 32),
@@ -62,17 +69,43 @@ def test_every_network_card_takes_efa(name: str, cards: int) -> None:
     assert TYPES[name].network_cards == (True,) * cards
 
 
+@pytest.mark.parametrize("family", ["g5", "g6", "gr6"])
+def test_one_network_card(family: str) -> None:
+    assert {row.network_cards for row in TYPES.values() if row.family == family} == {(True,)}
+
+
+@pytest.mark.parametrize(
+    ("family", "gpu_memory_mib", "gpu_counts"),
+    [
+        ("g5", 22888, {"8xlarge": 1, "12xlarge": 4, "16xlarge": 1, "24xlarge": 4, "48xlarge": 8}),
+        ("g6", 22888, {"8xlarge": 1, "12xlarge": 4, "16xlarge": 1, "24xlarge": 4, "48xlarge": 8}),
+        ("gr6", 22888, {"8xlarge": 1}),
+        ("g6e", 45776, {"8xlarge": 1, "12xlarge": 4, "16xlarge": 1, "24xlarge": 4, "48xlarge": 8}),
+        ("g7", 32768, {"8xlarge": 1, "12xlarge": 2, "24xlarge": 4, "48xlarge": 8}),
+        ("g7e", 98304, {"8xlarge": 1, "12xlarge": 2, "24xlarge": 4, "48xlarge": 8}),
+        ("p4d", 40960, {"24xlarge": 8}),
+        ("p4de", 81920, {"24xlarge": 8}),
+        ("p5", 81920, {"4xlarge": 1, "48xlarge": 8}),
+        ("p5e", 144384, {"48xlarge": 8}),
+        ("p5en", 144384, {"48xlarge": 8}),
+        ("p6-b200", 183359, {"48xlarge": 8}),
+        ("p6-b300", 275040, {"48xlarge": 8}),
+    ],
+)
+def test_sizes_and_gpus_of_a_family(family: str, gpu_memory_mib: int, gpu_counts: dict[str, int]) -> None:
+    rows = [row for row in TYPES.values() if row.family == family]
+    assert {row.name.partition(".")[2]: row.gpu_count for row in rows} == gpu_counts
+    assert {row.gpu_memory_mib for row in rows} == {gpu_memory_mib}
+
+
 def test_first_card_of_p6_b300_takes_no_efa() -> None:
     assert TYPES["p6-b300.48xlarge"].network_cards == (False,) + (True,) * 16
     assert [row.name for row in TYPES.values() if not row.network_cards[0]] == ["p6-b300.48xlarge"]
 
 
 def test_gpudirect_rdma() -> None:
-    """Large P types and the G7 and G7e with several GPUs; no type with one GPU."""
+    """Large P types and the G7e with several GPUs; no type with one GPU, and no type on second-hand word alone."""
     assert {row.name for row in TYPES.values() if row.gpudirect_rdma} == {
-        "g7.12xlarge",
-        "g7.24xlarge",
-        "g7.48xlarge",
         "g7e.12xlarge",
         "g7e.24xlarge",
         "g7e.48xlarge",

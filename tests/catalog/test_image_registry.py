@@ -39,6 +39,18 @@ def test_known_hosts(registry, region: str, host: str) -> None:
     assert registry(region) == host
 
 
+@pytest.mark.parametrize(
+    ("registry", "shared", "regions"),
+    [(deep_learning_containers_registry, "763104351884", 16), (eks_addon_registry, "602401143452", 17)],
+)
+def test_accounts_that_are_not_shared_own_one_region(registry, shared: str, regions: int) -> None:
+    """China left out: its two regions share one containers account."""
+    accounts = [registry(region).partition(".")[0] for region in REGIONS if not region.startswith("cn-")]
+    assert accounts.count(shared) == regions
+    own = [account for account in accounts if account != shared]
+    assert len(own) == len(set(own))
+
+
 def test_regions_are_sorted_and_unique() -> None:
     assert list(REGIONS) == sorted(set(REGIONS))
     assert len(REGIONS) == 36

@@ -1,6 +1,8 @@
 """The Kubernetes versions: dates, support and kubectl layers that agree with each other."""
 
+import re
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,22 @@ def test_kubectl_is_within_one_minor_version(row: KubernetesVersion) -> None:
 
 def test_every_supported_version_has_a_layer() -> None:
     assert [row.version for row in VERSIONS.values() if row.support != "ended" and row.kubectl_layer is None] == []
+
+
+def test_layers_are_those_of_the_requirements() -> None:
+    layers = {row.version: row.kubectl_layer for row in VERSIONS.values()}
+    assert layers == {
+        "1.29": None,
+        "1.30": "v31",
+        "1.31": "v31",
+        "1.32": "v31",
+        "1.33": "v33",
+        "1.34": "v35",
+        "1.35": "v35",
+        "1.36": "v35",
+    }
+    requirements = (Path(__file__).parents[2] / "requirements.txt").read_text()
+    assert {f"v{number}" for number in re.findall(r"lambda-layer-kubectl-v(\d+)", requirements)} == set(layers.values()) - {None}
 
 
 def test_support() -> None:

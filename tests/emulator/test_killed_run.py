@@ -1,0 +1,63 @@
+"""A run that was killed half-way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from local.account import Account
+from local.emulator import ROOT, Emulator
+
+NAME = "killed"
+DEPLOYING_WITHIN_SECONDS = 60
+
+
+def alive(pid: int) -> bool:
+    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout[:1] not in (
+        "",
+        "Z",
+    )
+
+
+@pytest.fixture(scope="module")
+def orphan():
+    """The process id of an emulator whose run was killed while it was deploying."""
+    left = Emulator(name=NAME, region="sa-east-1")
+    environment = {**os.environ, "REGION": "sa-east-1"}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "local.demo", NAME],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + DEPLOYING_WITHIN_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(0.5)
+        if left.log_file.exists() and "ministack-lambda" in " ".join(os.listdir(left.folder / "tmp")):
+            break
+    else:
+        pytest.fail("the run did not come to its first handler")
+    pid, owner = (int(part) for part in (left.folder / "pids").read_text().split())
+    assert owner == run.pid
+    with pytest.raises(RuntimeError, match="another run is in progress"), left:
+        pass
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    return pid
+
+
+def test_next_run_ends_the_orphan_and_starts_clean(orphan):
+    assert alive(orphan), "nothing was left to clean: the test shows nothing"
+    with Emulator(name=NAME, region="sa-east-1") as fresh:
+        assert not alive(orphan)
+        account = Account(emulator=fresh)
+        assert account.client("cloudformation").describe_stacks()["Stacks"] == []
+        assert not any(fresh.kube_state.iterdir())
+        pid = int((fresh.folder / "pids").read_text().split()[0])
+        assert alive(pid)
+    assert not alive(pid)
