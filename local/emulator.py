@@ -120,6 +120,9 @@ class Emulator:
     def __exit__(self, *_: object) -> None:
         self._kill(int((self.folder / "pids").read_text().split()[0]))
         (self.folder / "pids").unlink()
+        for entry in self.folder.iterdir():  # hundreds of megabytes of unpacked layers and assets
+            if entry.is_dir() and entry != self.kube_state:
+                shutil.rmtree(entry, ignore_errors=True)
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
@@ -156,6 +159,10 @@ class Emulator:
 
 
 def _command(pid: int) -> str:
-    """The command line of a process, empty when there is none."""
+    """The command line of a living process, else empty."""
+    if Path("/proc/self/cmdline").exists():
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        return ""
     answer = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return "" if "<defunct>" in answer.stdout else answer.stdout

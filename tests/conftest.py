@@ -67,7 +67,7 @@ def cdk_json_context() -> dict[str, Any]:
 def _synth(items: tuple[tuple[str, str], ...]) -> Templates:
     environ = dict(items)
     context = cdk_json_context()
-    app = App(context={key: value for key, value in context.items() if key != "stages"}, analytics_reporting=False)
+    app = App(context={key: value for key, value in context.items() if key != "stages"}, builtin_cloud_formation_validation=False)
     Application(app, settings=Settings.load(context=context, environ=environ), today=TODAY)
     return Templates(app.synth())
 

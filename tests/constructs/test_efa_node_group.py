@@ -4,10 +4,11 @@ import doctest
 
 import pytest
 from aws_cdk import App, Stack, assertions, aws_ec2 as ec2, aws_eks_v2 as eks
-from catalog.efa_instance_type import efa_instance_types
 from constructs import efa_node_group
 from constructs.efa_node_group import EfaNodeGroup
 from constructs.node_role import NodeRole
+
+from catalog.efa_instance_type import efa_instance_types
 
 
 def test_example_in_the_docstring_runs() -> None:
@@ -27,7 +28,14 @@ def template() -> dict:
     role = NodeRole(stack, "NodeRole")
     for name, instance in efa_instance_types().items():
         EfaNodeGroup(
-            stack, name, cluster=cluster, node_role=role, name=name.replace(".", "-"), instance=instance, count=2, subnet_id="subnet-1"
+            stack,
+            name,
+            cluster=cluster,
+            node_role=role,
+            name=name.replace(".", "-"),
+            instance=instance,
+            count=2,
+            subnet_id="subnet-1",
         )
     return assertions.Template.from_stack(stack).to_json()["Resources"]
 

@@ -9,17 +9,10 @@ import time
 import pytest
 
 from local.account import Account
-from local.emulator import ROOT, Emulator
+from local.emulator import ROOT, Emulator, _command
 
 NAME = "killed"
 DEPLOYING_WITHIN_SECONDS = 60
-
-
-def alive(pid: int) -> bool:
-    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout[:1] not in (
-        "",
-        "Z",
-    )
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +45,12 @@ def orphan():
 
 
 def test_next_run_ends_the_orphan_and_starts_clean(orphan):
-    assert alive(orphan), "nothing was left to clean: the test shows nothing"
+    assert _command(orphan), "nothing was left to clean: the test shows nothing"
     with Emulator(name=NAME, region="sa-east-1") as fresh:
-        assert not alive(orphan)
+        assert not _command(orphan)
         account = Account(emulator=fresh)
         assert account.client("cloudformation").describe_stacks()["Stacks"] == []
         assert not any(fresh.kube_state.iterdir())
         pid = int((fresh.folder / "pids").read_text().split()[0])
-        assert alive(pid)
-    assert not alive(pid)
+        assert _command(pid)
+    assert not _command(pid)

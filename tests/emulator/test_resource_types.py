@@ -346,3 +346,34 @@ def test_iam_role_is_gone_from_the_checks_once_deleted(role):
     delete("IAM::Role", name)
     with pytest.raises(ValueError, match="cannot be found"):
         create("EKS::Cluster", Name="c", RoleArn=role, ResourcesVpcConfig={"SubnetIds": []})
+
+
+def test_network_goes_in_the_order_that_ec2_asks_for(vpc, subnets):
+    nat = create("EC2::NatGateway", SubnetId=subnets[0], AllocationId=create("EC2::EIP")[1]["AllocationId"])[0]
+    gateway = next(
+        name for name, item in ec2._internet_gateways.items() if item["Attachments"][:1] and item["Attachments"][0]["VpcId"] == vpc
+    )
+    table = create("EC2::RouteTable", VpcId=vpc)[0]
+    association = create("EC2::SubnetRouteTableAssociation", RouteTableId=table, SubnetId=subnets[0])[0]
+    for kind, physical_id, message in (
+        ("EC2::RouteTable", table, "has dependencies"),
+        ("EC2::InternetGateway", gateway, "has dependencies"),
+        ("EC2::VPCGatewayAttachment", f"IGW|{vpc}", "mapped public address"),
+        ("EC2::Subnet", subnets[0], "dependent object: NAT gateway"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            delete(kind, physical_id, VpcId=vpc, InternetGatewayId=gateway)
+    delete("EC2::NatGateway", nat)
+    delete("EC2::SubnetRouteTableAssociation", association)
+    delete("EC2::RouteTable", table)
+    delete("EC2::VPCGatewayAttachment", f"IGW|{vpc}", VpcId=vpc, InternetGatewayId=gateway)
+    delete("EC2::InternetGateway", gateway)
+    delete("EC2::Subnet", subnets[0])
+
+
+def test_cluster_whose_group_is_named_elsewhere_cannot_go(cluster, vpc):
+    group = eks._clusters[cluster]["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    other = create("EC2::SecurityGroup", GroupDescription="other", VpcId=vpc)[0]
+    create("EC2::SecurityGroupIngress", GroupId=other, IpProtocol="-1", SourceSecurityGroupId=group)
+    with pytest.raises(ValueError, match="DependencyViolation"):
+        delete("EKS::Cluster", cluster)
