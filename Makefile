@@ -62,6 +62,10 @@ test: lint test-fast test-emulator test-serve ## Everything: lint, unit, templat
 test-fast: setup ## Unit, template and static tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
+.PHONY: snapshots
+snapshots: setup ## Write the template snapshots anew, to be reviewed in the diff
+	UPDATE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stacks/test_snapshots.py
+
 .PHONY: test-emulator
 test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulator: deploy, update, destroy, failures
 	.venv-local/bin/pytest tests/emulator
