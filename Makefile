@@ -27,9 +27,11 @@ node_modules/.ready: package.json package-lock.json
 	npm ci --no-fund --no-audit --loglevel=error
 	touch $@
 
+# requirements-serve.txt is a whole lock: resolving it would ask for a torch that PyPI does not have.
+.venv-serve/.ready: PIP_FLAGS := --no-deps
 .venv-%/.ready: requirements-%.txt
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r $<
 	touch $@
 
 # --- everyday -------------------------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulat
 
 .PHONY: test-serve
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
-	.venv-serve/bin/pytest tests/serve
+	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
 
 # --- local demo -----------------------------------------------------------------------------------------------------
 
