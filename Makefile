@@ -70,7 +70,7 @@ snapshots: setup ## Write the template snapshots anew, to be reviewed in the dif
 
 .PHONY: test-emulator
 test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulator: deploy, update, destroy, failures
-	.venv-local/bin/pytest tests/emulator
+	.venv-local/bin/pytest --confcutdir=tests/emulator tests/emulator
 
 .PHONY: test-serve
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
