@@ -79,8 +79,9 @@ test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster 
 # --- local demo -----------------------------------------------------------------------------------------------------
 
 .PHONY: local
-local: setup .venv-local/.ready ## Deploy, update and destroy everything on a local AWS emulator
+local: setup .venv-local/.ready ## Deploy, update, destroy everything on a local AWS emulator, then local-serve
 	.venv-local/bin/python -m local.demo
+	@$(MAKE) --no-print-directory local-serve
 
 .PHONY: local-serve
 local-serve: synth .venv-serve/.ready ## Serve the template's RayService on a local Ray cluster and chat with it
