@@ -58,6 +58,7 @@ class Settings:
     nat_gateways: int
     public_access_cidrs: tuple[str, ...]
     stage: str
+    stage_is_configured: bool
     account: str | None
 
     @classmethod
@@ -77,11 +78,13 @@ class Settings:
                 problems.append(f"{name}={texts[name]}: {reason}")
         problems += _pipeline_parallelism(context=context, environ=environ)
         problems += _combinations(values)
+        stage = values.get("stage", "")
+        account = _account(context=context, environ=environ, stage=stage, problems=problems)
         if problems:
             raise SettingsError(problems)
         if not values["dlc_image"]:
             values["dlc_image"] = f"{deep_learning_containers_registry(values['region'])}/{_DLC_REPOSITORY_AND_TAG}"
-        return cls(**values, account=_account(context=context, environ=environ, stage=values["stage"]))
+        return cls(**values, account=account, stage_is_configured=stage in (context.get("stages") or {stage}))
 
     @property
     def gpu_instance(self) -> EfaInstanceType:
@@ -128,6 +131,8 @@ class Settings:
                 f"K8S_VERSION={self.k8s_version}: its standard support ended on {version.standard_support_ends}; EKS refuses "
                 f"new clusters with support type STANDARD on it. Set a later version, or update catalog/kubernetes_versions.toml."
             )
+        if not self.stage_is_configured:
+            found.append(f"STAGE={self.stage}: cdk.json has no stages.{self.stage}, so no setting of a stage applies.")
         unused = self.gpu_node_count - self.prefill_workers - self.decode_workers
         if unused:
             found.append(
@@ -148,7 +153,7 @@ _DLC_REPOSITORY_AND_TAG = "ray:serve-llm-cuda-v1.0"
 _RAY_SERVICE_NAME_LIMIT = 47
 # The KV block of a hybrid model is 528 tokens, and a transfer can only be seen with a prompt longer than one block.
 _MAX_MODEL_LEN_RANGE = (1024, 10_485_760)
-_SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "kuberay-system")
+_SYSTEM_NAMESPACES = ("default", "kuberay-system", "amazon-guardduty", "amazon-cloudwatch")
 # GiB of memory per vCPU by instance class; a system node carries the Ray head (8 GiB), the operator and system pods.
 _GIB_PER_VCPU = {"c": 2, "m": 4, "r": 8}
 _VCPUS_BY_SIZE = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2, "xlarge": 4}
@@ -156,7 +161,7 @@ _SYSTEM_NODE_MIN_GIB = 12
 
 
 def _pattern(pattern: str, allowed: str) -> Callable[[str], str]:
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)
 
     def parse(text: str) -> str:
         if not compiled.fullmatch(text):
@@ -172,7 +177,7 @@ def _optional(parse: Callable[[str], str]) -> Callable[[str], str | None]:
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
             raise ValueError(f"allowed is a whole number from {low} to {high}")
         return int(text)
 
@@ -205,7 +210,7 @@ def _versions(support: str) -> str:
 
 
 def _kuberay_version(text: str) -> str:
-    match = re.fullmatch(r"(\d+)\.(\d+)\.\d+", text)
+    match = re.fullmatch(r"([0-9]+)\.([0-9]+)\.[0-9]+", text)
     if not match or not (1, 4) <= (int(match[1]), int(match[2])) < (1, 7):
         raise ValueError(
             "allowed is an exact version from 1.4.0 to 1.6.x (before 1.4 fields are missing; from 1.7 every RayService "
@@ -222,11 +227,13 @@ def _gpu_node_type(text: str) -> str:
 
 
 def _system_node_type(text: str) -> str:
-    match = re.fullmatch(r"([a-z]+)(\d+)([a-z]*)(?:-[a-z0-9]+)?\.((\d*)x?large|nano|micro|small|medium|metal(?:-\d+xl)?)", text)
+    match = re.fullmatch(
+        r"([a-z]+)([0-9]+)([a-z]*)(?:-[a-z0-9]+)?\.(([1-9][0-9]*)?x?large|nano|micro|small|medium|metal(?:-[0-9]+xl)?)", text
+    )
     if not match:
         raise ValueError("allowed is an EC2 instance type such as m7i.xlarge")
     family, _, attributes, size, times = match.groups()
-    if "g" in attributes or family == "a":
+    if "g" in attributes or family in ("a", "mac"):
         raise ValueError("it has an Arm processor and the image is built for x86-64; m7i.xlarge is the default")
     vcpus = int(times) * 4 if times else _VCPUS_BY_SIZE.get(size)
     memory_gib = vcpus * _GIB_PER_VCPU.get(family, 4) if vcpus else None
@@ -277,7 +284,7 @@ _dns_label = _pattern(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a DNS label: lower
 
 
 def _namespace(text: str) -> str:
-    if text in _SYSTEM_NAMESPACES:
+    if text in _SYSTEM_NAMESPACES or text.startswith("kube-"):
         raise ValueError("this stack creates and deletes its namespace, so it cannot be one that other parts of the cluster use")
     return _dns_label(text)
 
@@ -307,7 +314,10 @@ _DEFINITIONS: Mapping[str, _Definition] = {
         (
             "GPU_NODEGROUP_NAME",
             "gpu-workers",
-            _pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", "a letter or digit, then letters, digits, - and _, at most 63 characters"),
+            _pattern(
+                r"(?!system$)[A-Za-z0-9][A-Za-z0-9_-]{0,62}",
+                "a letter or digit, then letters, digits, - and _, at most 63 characters, and not system",
+            ),
         ),
         ("GPU_AZ", "", _optional(_pattern(r"[a-z]{2}(-[a-z]+)+-\d[a-z]", "an availability zone name such as sa-east-1a"))),
         (
@@ -315,7 +325,8 @@ _DEFINITIONS: Mapping[str, _Definition] = {
             "",
             _optional(
                 _pattern(
-                    r"[A-Za-z0-9][A-Za-z0-9.:-]*(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|@sha256:[0-9a-f]{64})",
+                    r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[a-z0-9._-]+)+"
+                    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})",
                     "registry/repository with :tag or @sha256:digest",
                 )
             ),
@@ -333,14 +344,17 @@ _DEFINITIONS: Mapping[str, _Definition] = {
             "MODEL_SOURCE",
             "Qwen/Qwen3.5-9B",
             _pattern(
-                r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*|s3://[a-z0-9.-]+/\S+|/\S+",
-                "a Hugging Face id (owner/name), an s3:// URI or an absolute path in the image",
+                r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*|s3://anonymous@[a-z0-9.-]+/\S+|/\S+",
+                "a Hugging Face id (owner/name), a public bucket (s3://anonymous@bucket/prefix; the pods have no AWS permissions, "
+                "so a private one cannot be read) or an absolute path in the image",
             ),
         ),
         (
             "HF_TOKEN_SECRET",
             "",
-            _optional(_pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", "the name of a Kubernetes Secret")),
+            _optional(
+                _pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", "the name of a Kubernetes Secret")
+            ),
         ),
         ("PREFILL_REPLICAS", "1", _whole(1, 100)),
         ("DECODE_REPLICAS", "1", _whole(1, 100)),
@@ -389,8 +403,8 @@ def _suggestion(key: str) -> str:
 
 
 def _pipeline_parallelism(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    value = _text(context.get("pipeline_parallel_size", environ.get("PIPELINE_PARALLEL_SIZE", "1")))
-    if value == "1":
+    value = _text(context.get("pipeline_parallel_size", environ.get("PIPELINE_PARALLEL_SIZE", "")))
+    if value in ("", "1"):
         return []
     return [
         f"PIPELINE_PARALLEL_SIZE={value}: prefill/decode disaggregation does not start with pipeline parallelism "
@@ -441,9 +455,16 @@ def _capacity(values: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _account(*, context: Mapping[str, Any], environ: Mapping[str, str], stage: str) -> str | None:
-    configured = (context.get("stages") or {}).get(stage, {}).get("account")
-    return str(configured) if configured else environ.get("CDK_DEFAULT_ACCOUNT") or None
+def _account(*, context: Mapping[str, Any], environ: Mapping[str, str], stage: str, problems: list[str]) -> str | None:
+    stages = context.get("stages")
+    configured = stages.get(stage) if isinstance(stages, Mapping) else None
+    account = configured.get("account") if isinstance(configured, Mapping) else None
+    name = f"stages.{stage}.account"
+    if account is None:
+        name, account = "CDK_DEFAULT_ACCOUNT", environ.get("CDK_DEFAULT_ACCOUNT") or None
+    if account is not None and not (isinstance(account, str) and re.fullmatch("[0-9]{12}", account)):
+        problems.append(f"{name}={account}: allowed is an AWS account id, a string of 12 digits")
+    return account
 
 
-assert {field.name for field in fields(Settings)} == {name.lower() for name in _DEFINITIONS} | {"account"}
+assert {field.name for field in fields(Settings)} == {name.lower() for name in _DEFINITIONS} | {"account", "stage_is_configured"}

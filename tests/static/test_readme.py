@@ -42,6 +42,10 @@ def test_every_output_is_documented(synth) -> None:
     assert not [name for name in outputs if name not in README]
 
 
+def test_nothing_is_left_to_fill_in() -> None:
+    assert "@@" not in README
+
+
 def test_files_named_in_the_readme_exist() -> None:
     for name in re.findall(r"`((?:catalog|charts|stacks|constructs|local|bench|tests|docs)/[\w./-]*)`", README):
         assert (ROOT / name).exists(), name
