@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from ray import serve
 from ray.llm._internal.serve.serving_patterns.prefill_decode.builder import PDServingArgs
 from ray.serve.llm import LLMConfig
 from ray.serve.schema import ServeDeploySchema
@@ -16,6 +18,9 @@ from vllm.config.kv_transfer import KVTransferConfig
 from vllm.engine.arg_utils import AsyncEngineArgs
 
 _ROLES = {"prefill_config": "kv_producer", "decode_config": "kv_consumer"}
+
+
+_DEPLOYMENT_OPTIONS = set(inspect.signature(serve.Deployment.options).parameters) - {"self"}
 
 
 def problems(config: Mapping[str, Any]) -> list[str]:
@@ -58,6 +63,10 @@ def _side(llm_config: LLMConfig, given: Mapping[str, Any], *, role: str) -> Iter
                 TypeAdapter(fields[name], config=_strictness(fields[name])).validate_python(value)
             except ValidationError as error:
                 yield from _sentences(f"engine_kwargs.{name}", error)
+    # Ray Serve LLM hands these to `deployment.options()` at the build, and refuses a wrong name only there.
+    for name in given.get("deployment_config", {}):
+        if name not in _DEPLOYMENT_OPTIONS:
+            yield f"deployment_config.{name}: no option of a Serve deployment"
     try:
         transfer = KVTransferConfig(**given["engine_kwargs"]["kv_transfer_config"])
     except (ValidationError, ValueError) as error:

@@ -46,14 +46,14 @@ def _rows(details: Mapping[str, Any], groups: Mapping[str, str], logs: Path) -> 
     for application in details["applications"].values():
         for deployment in application["deployments"].values():
             for replica in deployment["replicas"]:
-                engine_id = _engine_id(logs, replica["worker_id"])
+                engine_id = _engine_id(logs, replica.get("worker_id"))
                 yield ReplicaRow(
                     deployment=deployment["name"],
                     replica=replica["replica_id"],
                     state=replica["state"],
-                    group=groups.get(replica["node_id"] or "", "?"),
-                    address=replica["node_ip"] or "?",
-                    pid=replica["pid"] or 0,
+                    group=groups.get(replica.get("node_id") or "", "?"),
+                    address=replica.get("node_ip") or "?",
+                    pid=replica.get("pid") or 0,
                     engine_id=engine_id,
                     side_channel_port=engine_id.rpartition("-")[2],
                 )

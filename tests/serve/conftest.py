@@ -39,7 +39,7 @@ def service_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RaySer
     return lambda **settings: synthesize(tuple(sorted(settings.items())))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running(service_of: Callable[..., RayService]) -> Iterator[RunningService]:
     """The template's own RayService, answering."""
     with RunningService(service=service_of(), environment=engine_environment("stand-in")) as running:

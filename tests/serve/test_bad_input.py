@@ -49,7 +49,7 @@ def test_a_huge_body_is_refused_for_its_length_and_the_service_lives(running: Ru
     answer = running.post({"model": running.model, "messages": [{"role": "user", "content": "word " * 2_000_000}]})
     assert answer.status_code == 400
     openai_error(answer)
-    assert running.ask("alive") == " You said: alive"
+    assert running.ask("alive") == "You said: alive"
 
 
 def test_unknown_paths(running: RunningService) -> None:

@@ -94,10 +94,22 @@ TRANSFER = (*PREFILL, "engine_kwargs", "kv_transfer_config")
         ((*APPLICATION, "route_perfix"), "/", "applications[0].route_perfix: Ray Serve ignores this key"),
         # Ray Serve LLM and vLLM refuse these.
         ((*APPLICATION, "args", "prefil_config"), {}, "args.prefil_config: Extra inputs are not permitted"),
-        ((*PREFILL, "acelerator_type"), "L4", "args.prefill_config: "),
-        ((*PREFILL, "accelerator_type"), "L5", "args.prefill_config: "),
-        ((*PREFILL, "deployment_config", "num_replica"), 1, "args.prefill_config: "),
-        ((*PREFILL, "placement_group_config", "stratgy"), "PACK", "args.prefill_config: "),
+        ((*PREFILL, "acelerator_type"), "L4", "args.prefill_config.acelerator_type: Extra inputs are not permitted"),
+        (
+            (*PREFILL, "accelerator_type"),
+            "L5",
+            "args.prefill_config.accelerator_type: Value error, Unsupported accelerator type: L5",
+        ),
+        (
+            (*PREFILL, "deployment_config", "num_replica"),
+            1,
+            "prefill_config.deployment_config.num_replica: no option of a Serve deployment",
+        ),
+        (
+            (*PREFILL, "placement_group_config", "stratgy"),
+            "PACK",
+            "prefill_config.engine_kwargs: 1 validation error for VLLMEngineConfig",
+        ),
         ((*PREFILL, "engine_kwargs", "max_model_length"), 1, "prefill_config.engine_kwargs: Unknown engine argument"),
         ((*PREFILL, "engine_kwargs", "max_num_seqs"), "8", "prefill_config.engine_kwargs.max_num_seqs"),
         ((*PREFILL, "engine_kwargs", "enforce_eager"), 2.5, "prefill_config.engine_kwargs.enforce_eager"),
@@ -119,6 +131,40 @@ def test_a_mistake_is_found(path: tuple[str | int, ...], value: Any, sentence: s
     target[path[-1]] = value
     [found] = problems(changed)
     assert found.startswith(sentence), found
+
+
+def test_what_the_samples_own_block_meets() -> None:
+    """The block as AWS's sample prints it: its keys are known, but nothing in it fits a hybrid model or separates the phases."""
+    side = {
+        "model_loading_config": {"model_id": "qwen3.5-9b", "model_source": "Qwen/Qwen3.5-9B"},
+        "engine_kwargs": {
+            "max_model_len": 4096,
+            "kv_transfer_config": {
+                "kv_connector": "NixlConnector",
+                "kv_role": "kv_both",
+                "kv_connector_extra_config": {"backends": ["LIBFABRIC"]},
+            },
+        },
+        "deployment_config": {"num_replicas": 1},
+    }
+    sample: dict[str, Any] = {
+        "applications": [
+            {
+                "name": "qwen",
+                "import_path": "ray.serve.llm:build_pd_openai_app",
+                "route_prefix": "/",
+                "args": {"prefill_config": copy.deepcopy(side), "decode_config": copy.deepcopy(side)},
+            }
+        ]
+    }
+    for name in ("prefill", "decode"):
+        sample["applications"][0]["args"][f"{name}_config"]["engine_kwargs"]["kv_transfer_config"]["engine_id"] = name
+    assert [sentence.split(": ")[1] for sentence in problems(sample)] == [
+        "kv_both, and this side is the kv_producer",
+        "kv_both, and this side is the kv_consumer",
+    ]
+    assert "placement_group_config" not in side, "nothing keeps the phases on nodes of their own"
+    assert "runtime_env" not in side, "the hybrid model's conv state layout is not set: the engine dies at start"
 
 
 def test_different_models_on_the_two_sides_are_refused() -> None:

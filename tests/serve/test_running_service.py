@@ -36,7 +36,7 @@ def test_phases_are_on_nodes_of_their_own(running: RunningService) -> None:
 
 def test_model_is_listed_and_answers(running: RunningService) -> None:
     assert running.client.models() == ["qwen3.5-9b"]
-    assert running.ask("a b c") == " You said: a b c"
+    assert running.ask("a b c") == "You said: a b c"
 
 
 def test_200_concurrent_streams_complete(running: RunningService) -> None:
@@ -79,7 +79,7 @@ def test_a_change_is_applied_in_place_and_loses_no_request(running: RunningServi
 def test_a_config_that_finds_no_place_is_reported_and_the_old_one_goes_on(running: RunningService) -> None:
     with pytest.raises(NotRunningError, match="to be scheduled"):
         running.apply(running.changed(decode=3))
-    assert running.ask("still there") == " You said: still there"
+    assert running.ask("still there") == "You said: still there"
     running.apply(running.service.serve_config)
 
 
