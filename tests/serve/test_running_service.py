@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from running_service import RunningService
 
-from local.serve.serve_api import NotRunningError
 from local.serve.simulated_node import SimulatedNode
 
 
@@ -73,13 +72,6 @@ def test_a_change_is_applied_in_place_and_loses_no_request(running: RunningServi
     assert tally.failures == []
     assert running.post(long_prompt).status_code == 200
     assert set(running.cluster.groups()) == nodes
-    running.apply(running.service.serve_config)
-
-
-def test_a_config_that_finds_no_place_is_reported_and_the_old_one_goes_on(running: RunningService) -> None:
-    with pytest.raises(NotRunningError, match="to be scheduled"):
-        running.apply(running.changed(decode=3))
-    assert running.ask("still there") == "You said: still there"
     running.apply(running.service.serve_config)
 
 
