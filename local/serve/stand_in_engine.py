@@ -128,7 +128,7 @@ class StandInEngine(LLMEngine):
         return
 
     async def resolve_lora(self, disk_lora_model: Any) -> None:
-        raise NotImplementedError
+        raise ValueError(f"{disk_lora_model}: this engine has no adapters")
 
     async def embeddings(self, request: Any, raw_request_info: Any = None) -> AsyncIterator[Any]:
         yield _error("This model does not support embeddings", type_="BadRequestError", code=400)
