@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from local.serve.engine_environment import ENGINES, ROOT, engine_environment
-from local.serve.local_cluster import LocalCluster
+from local.serve.local_cluster import LocalCluster, PortInUseError
 from local.serve.openai_client import OpenAiClient
 from local.serve.ray_service import RayService
 from local.serve.replica_row import ReplicaRow, table
@@ -82,4 +82,7 @@ def _wait_for_interrupt() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except PortInUseError as error:
+        sys.exit(str(error))
