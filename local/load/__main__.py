@@ -30,7 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     # A traceback for each failed request tells no more than the table's count of its message.
     logging.getLogger("llmeter").setLevel(logging.CRITICAL)
-    os.environ["LLMETER_DISABLE_ALL_PROGRESS_BARS"] = "1"
     sweep = LoadSweep(
         base_url=base_url,
         model=model,
@@ -62,7 +61,7 @@ def _only_model(*, base_url: str, api_key: str) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m local.load", description=__doc__)
-    parser.add_argument("--url", required=True, help="endpoint, with or without /v1; OPENAI_API_KEY is sent if it is set")
+    parser.add_argument("url", help="endpoint, with or without /v1; OPENAI_API_KEY is sent if it is set")
     parser.add_argument("--model", help="model id; default: the only one that /v1/models lists")
     parser.add_argument("--concurrency", type=_counts, default=(1, 2, 4, 8, 16), help="levels, default 1,2,4,8,16")
     parser.add_argument("--requests", type=_count, default=4, help="requests of each client at each level, default 4")

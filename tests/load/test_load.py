@@ -13,7 +13,7 @@ from local.load.prompts import Prompts
 
 
 def run(endpoint: Any, folder: Path, *extra: str) -> tuple[int, list[dict[str, Any]]]:
-    status = main(["--url", endpoint.url, "--prompt", "20", "--answer", "5", "--output", str(folder), *extra])
+    status = main([endpoint.url, "--prompt", "20", "--answer", "5", "--output", str(folder), *extra])
     return status, json.loads((folder / "load.json").read_text())
 
 
@@ -72,14 +72,14 @@ def test_url_with_and_without_the_version(endpoint: Any, tmp_path: Path, suffix:
 
 
 def test_unreachable_endpoint_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--url", "http://127.0.0.1:9", "--output", str(tmp_path)]) == 2
+    assert main(["http://127.0.0.1:9", "--output", str(tmp_path)]) == 2
     assert capsys.readouterr().err.strip() == "http://127.0.0.1:9/v1: Connection error."
     assert not list(tmp_path.iterdir())
 
 
 def test_several_models_need_a_choice(endpoint: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     endpoint.models = ["a", "b"]
-    assert main(["--url", endpoint.url, "--output", str(tmp_path)]) == 2
+    assert main([endpoint.url, "--output", str(tmp_path)]) == 2
     assert "serves a, b; name one with --model" in capsys.readouterr().err
     assert run(endpoint, tmp_path, "--model", "b", "--concurrency", "1", "--requests", "1")[0] == 0
 
@@ -87,5 +87,5 @@ def test_several_models_need_a_choice(endpoint: Any, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("extra", [("--concurrency", "1,0"), ("--requests", "-1"), ("--answer", "x"), ("--concurrency", "")])
 def test_bad_numbers_are_named(endpoint: Any, extra: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--url", endpoint.url, *extra])
+        main([endpoint.url, *extra])
     assert "is not a number of 1 or more" in capsys.readouterr().err
