@@ -18,10 +18,15 @@ from ray.cluster_utils import Cluster
 from local.serve.simulated_node import SimulatedNode
 
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024
+_SERVE_PORT = 8000
+
+
+class PortInUseError(Exception):
+    """Something listens where Serve's proxies would; the kernel would hand requests to either."""
 
 
 class LocalCluster:
-    """Started by `with`; afterwards no process and no file of it is left.
+    """Started by `with`, which raises PortInUseError beside another one; afterwards no process and no file of it is left.
 
     Guarantees: the nodes are those given, with the resources given, and no other; a worker's processes see the
     environment of this process plus `environment`. Each node has an address of its own in 127.0.0.0/8, so that
@@ -47,8 +52,12 @@ class LocalCluster:
         self.dashboard_url = ""
 
     def __enter__(self) -> LocalCluster:
+        if _answers(_SERVE_PORT):
+            shutil.rmtree(self._directory)
+            raise PortInUseError(f"port {_SERVE_PORT} is in use: Serve's proxies would share it with another cluster")
         os.environ.update(self._environment)
-        self._cluster = Cluster(shutdown_at_exit=False)
+        # At exit: a process that is told to end (SIGTERM) takes the cluster with it, too.
+        self._cluster = Cluster(shutdown_at_exit=True)
         try:
             # The head first; the others start together.
             for node in self._nodes:
@@ -121,6 +130,11 @@ def _left_over(directory: Path) -> list[int]:
             except OSError:
                 continue
     return found
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _free_port() -> int:

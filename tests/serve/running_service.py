@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -112,3 +113,11 @@ class RunningService:
             stop.set()
             for thread in threads:
                 thread.join()
+
+
+def wait_for(condition: Callable[[], object], *, seconds: float = 60) -> None:
+    """Return once the condition holds; fail the test if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.3)

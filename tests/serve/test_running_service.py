@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from running_service import RunningService
+from running_service import RunningService, wait_for
 
 from local.serve.simulated_node import SimulatedNode
-
-
-def wait_for(condition, *, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.3)
 
 
 def placed(running: RunningService) -> dict[str, list[str]]:
