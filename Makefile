@@ -74,11 +74,7 @@ test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulat
 
 .PHONY: test-serve
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
-	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve --ignore tests/serve/test_running_service.py
-
-.PHONY: test-serve-load
-test-serve-load: .venv-serve/.ready ## Load, killed replicas and changes on that cluster; wants an idle machine, not part of make test
-	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve/test_running_service.py
+	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
 
 # --- local demo -----------------------------------------------------------------------------------------------------
 
