@@ -54,8 +54,7 @@ class Demo:
         changed.deploy(changed_assembly)
         updated = account.compare(changed_assembly)
         _check(updated)
-        moved = {row.logical_id for row in updated} & _replaced(rows, updated)
-        if moved:
+        if moved := _replaced(rows, updated):
             raise DemoError(f"a changed model length replaced {', '.join(sorted(moved))}")
         if not any(row.status == "UPDATE_COMPLETE" for row in updated):
             raise DemoError("the changed setting reached no resource")

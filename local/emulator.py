@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -13,8 +14,9 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 ACCOUNT = "123456789012"
@@ -34,6 +36,7 @@ class Emulator:
     name: str = "demo"
     region: str = os.environ.get("REGION") or "sa-east-1"
     kube_bin: Path = Path(os.environ.get("LOCAL_KUBE_BIN") or ROOT / "local" / "bin")
+    _lock: list[IO[str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def folder(self) -> Path:
@@ -80,6 +83,7 @@ class Emulator:
         }
 
     def __enter__(self) -> Emulator:
+        self._take_lock()
         self._remove_earlier_run()
         self.kube_state.mkdir(parents=True)
         (self.folder / "tmp").mkdir()
@@ -114,16 +118,27 @@ class Emulator:
                     "PATH": os.pathsep.join([str(self.kube_bin), str(Path(sys.executable).parent), os.environ["PATH"]]),
                 },
             )
-        (self.folder / "pids").write_text(f"{process.pid} {os.getpid()}")
+        (self.folder / "pid").write_text(str(process.pid))
         self._wait(process)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._kill(int((self.folder / "pids").read_text().split()[0]))
-        (self.folder / "pids").unlink()
+        self._kill(int((self.folder / "pid").read_text()))
+        (self.folder / "pid").unlink()
         for entry in self.folder.iterdir():  # hundreds of megabytes of unpacked layers and assets
             if entry.is_dir() and entry != self.kube_state:
                 shutil.rmtree(entry, ignore_errors=True)
+        self._lock.pop().close()
+
+    def _take_lock(self) -> None:
+        """Hold the folder for as long as this process lives: the kernel lets go of it however the process ends."""
+        lock = self.folder.with_name(f"{self.folder.name}.lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise RuntimeError(f"another run is in progress in {self.folder}") from None
+        self._lock.append(lock)
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
@@ -139,31 +154,33 @@ class Emulator:
         raise RuntimeError(f"the emulator did not start:\n{self.log_file.read_text()[-2000:]}")
 
     def _remove_earlier_run(self) -> None:
-        pids = self.folder / "pids"
-        if pids.exists():
-            emulator, owner = (int(pid) for pid in pids.read_text().split())
-            if owner != os.getpid() and _command(owner).find("local") >= 0 and "python" in _command(owner):
-                raise RuntimeError(f"another run is in progress (process {owner})")
-            self._kill(emulator)
+        pid = self.folder / "pid"
+        if pid.exists():
+            self._kill(int(pid.read_text()))
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
     def _kill(emulator: int) -> None:
         """End the emulator's process group, handlers included, unless the id now belongs to something else."""
-        if "local.emulator_process" not in _command(emulator):
+        if not any("local.emulator_process" in command for command in living(group=emulator)):
             return
         os.killpg(emulator, signal.SIGKILL)
-        while "local.emulator_process" in _command(emulator):
+        while living(group=emulator):
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(emulator, os.WNOHANG)
-            time.sleep(0.02)
+            time.sleep(0.05)
 
 
-def _command(pid: int) -> str:
-    """The command line of a living process, else empty."""
-    if Path("/proc/self/cmdline").exists():
+def living(*, group: int) -> list[str]:
+    """Command lines of a process group's members, those that wait to be reaped left out."""
+    if not Path("/proc/self/stat").exists():
+        answer = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,command="], capture_output=True, text=True, check=True)
+        rows = [line.split(None, 2) for line in answer.stdout.splitlines()]
+        return [command for of, state, command in rows if of == str(group) and not state.startswith("Z")]
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-        return ""
-    answer = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return "" if "<defunct>" in answer.stdout else answer.stdout
+            state, _, of = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+            if of == str(group) and state not in "ZX":
+                found.append((entry / "cmdline").read_text().replace("\0", " "))
+    return found

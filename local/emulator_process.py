@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ministack import app
 
+from local.ec2_answers import Ec2Answers
 from local.instance_offerings import InstanceOfferings
-from local.launch_template_answer import LaunchTemplateAnswer
 from local.resource_rules import ResourceRules
 from local.resource_schemas import ResourceSchemas
 
@@ -22,7 +22,7 @@ def trust_loopback() -> None:
 if __name__ == "__main__":
     offerings = InstanceOfferings(file=Path(os.environ["LOCAL_OFFERINGS"]))
     offerings.install()
-    LaunchTemplateAnswer().install()
+    Ec2Answers().install()
     ResourceRules(schemas=ResourceSchemas(region=os.environ["MINISTACK_REGION"]), offerings=offerings).install()
     trust_loopback()
     app.main()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -196,6 +197,7 @@ def _flow_log_create(logical_id: str, properties: Properties, stack: str) -> Cre
         LogDestinationType=properties.get("LogDestinationType"),
     )
     flow_log = root.findtext(".//item", "")
+    ec2._flow_logs[flow_log]["DeliverLogsPermissionArn"] = properties.get("DeliverLogsPermissionArn")
     _retag(flow_log, {}, properties)
     return flow_log, {"Id": flow_log}
 
@@ -207,7 +209,9 @@ def _flow_log_delete(flow_log: str, properties: Properties) -> None:
 
 
 def _placement_group_create(logical_id: str, properties: Properties, stack: str) -> Created:
-    name = provisioners._physical_name(stack, logical_id, max_len=255)
+    name = provisioners._physical_name(stack, logical_id, max_len=246)
+    if name in ec2._placement_groups:  # a replacement stands beside what it replaces
+        name += f"-{secrets.token_hex(4)}"
     root = call_ec2(
         "CreatePlacementGroup",
         GroupName=name,
@@ -247,7 +251,14 @@ def _rule_type(name: str, *, egress: bool) -> ResourceType:
             SecurityGroupRuleId__1=rule_id,
         )
 
-    return ResourceType(name=name, create=create, delete=delete, tags=None, attributes=lambda rule_id, _: {"Id": rule_id})
+    def update(rule_id: str, old: Properties, new: Properties) -> None:
+        rules = group_of(new)[store]
+        position = next(number for number, rule in enumerate(rules) if rule.get("SecurityGroupRuleId") == rule_id)
+        rules[position] = {**provisioners._ec2_sg_permissions([new])[0], "SecurityGroupRuleId": rule_id}
+
+    return ResourceType(
+        name=name, create=create, update=update, delete=delete, tags=None, attributes=lambda rule_id, _: {"Id": rule_id}
+    )
 
 
 # --- EKS -----------------------------------------------------------------------------------------------------------
@@ -356,6 +367,7 @@ def _access_entry_update(physical_id: str, old: Properties, new: Properties) -> 
         )
     )
     _access_entry_policies(cluster, principal, old, new)
+    eks._access_entries[eks._ae_key(cluster, principal)]["tags"] = _tag_map(new)
 
 
 def _access_entry_delete(physical_id: str, properties: Properties) -> None:
@@ -376,7 +388,9 @@ def _pod_identity_create(logical_id: str, properties: Properties, stack: str) ->
 
 
 def _pod_identity_update(arn: str, old: Properties, new: Properties) -> None:
-    checked(eks._update_pod_identity_association(new["ClusterName"], arn.rsplit("/", 1)[-1], camel(new)))
+    association = arn.rsplit("/", 1)[-1]
+    checked(eks._update_pod_identity_association(new["ClusterName"], association, camel(new)))
+    eks._pod_identity_associations[eks._pia_key(new["ClusterName"], association)]["tags"] = _tag_map(new)
 
 
 def _pod_identity_delete(arn: str, properties: Properties) -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from local.account import Account
-from local.emulator import ROOT, Emulator, _command
+from local.emulator import ROOT, Emulator, living
 
 NAME = "killed"
 DEPLOYING_WITHIN_SECONDS = 60
@@ -19,6 +19,8 @@ DEPLOYING_WITHIN_SECONDS = 60
 def orphan():
     """The process id of an emulator whose run was killed while it was deploying."""
     left = Emulator(name=NAME, region="sa-east-1")
+    with left:  # clean up after an earlier test run
+        pass
     environment = {**os.environ, "REGION": "sa-east-1"}
     run = subprocess.Popen(
         [sys.executable, "-m", "local.demo", NAME],
@@ -31,12 +33,11 @@ def orphan():
     deadline = time.monotonic() + DEPLOYING_WITHIN_SECONDS
     while time.monotonic() < deadline:
         time.sleep(0.5)
-        if left.log_file.exists() and "ministack-lambda" in " ".join(os.listdir(left.folder / "tmp")):
+        if any((left.folder / "tmp").glob("ministack-lambda*")):
             break
     else:
         pytest.fail("the run did not come to its first handler")
-    pid, owner = (int(part) for part in (left.folder / "pids").read_text().split())
-    assert owner == run.pid
+    pid = int((left.folder / "pid").read_text())
     with pytest.raises(RuntimeError, match="another run is in progress"), left:
         pass
     os.killpg(run.pid, signal.SIGKILL)
@@ -45,12 +46,12 @@ def orphan():
 
 
 def test_next_run_ends_the_orphan_and_starts_clean(orphan):
-    assert _command(orphan), "nothing was left to clean: the test shows nothing"
+    assert living(group=orphan), "nothing was left to clean: the test shows nothing"
     with Emulator(name=NAME, region="sa-east-1") as fresh:
-        assert not _command(orphan)
+        assert living(group=orphan) == []
         account = Account(emulator=fresh)
         assert account.client("cloudformation").describe_stacks()["Stacks"] == []
         assert not any(fresh.kube_state.iterdir())
-        pid = int((fresh.folder / "pids").read_text().split()[0])
-        assert _command(pid)
-    assert not _command(pid)
+        pid = int((fresh.folder / "pid").read_text())
+        assert living(group=pid)
+    assert living(group=pid) == []

@@ -6,8 +6,16 @@ import pytest
 
 from local.account import Account, Row, templates
 from local.cdk_cli import CdkCli, CdkError
+from local.differences import differences
+from local.service_readers import NO_RESOURCE, NOT_SHOWN, READERS
 
 NETWORK, EKS, RAY = (f"ray-llm-multinode-{name}" for name in ("network", "eks", "ray-serve"))
+SERVICE = {
+    "apiVersion": "ray.io/v1",
+    "kind": "RayService",
+    "metadata": {"name": "ray-llm", "namespace": "inference"},
+    "spec": {"other": 1},
+}
 REASON = "no space left on the operator's disk"
 
 
@@ -67,6 +75,56 @@ def test_handlers_installed_charts_before_the_manifest(calls):
     assert {"kuberay-operator"} < set(releases)
     assert [call[0] for call in done].index("kubectl") > len(releases) - 1
     assert ["aws", "eks", "update-kubeconfig"] in [call[:3] for call in calls()]
+
+
+def other_values(value):
+    """Copies of a resource's properties, each with another value in one place, and that place."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if entries is None:
+        yield "", f"other than {value}"
+        return
+    for key, item in entries:
+        for place, other in other_values(item):
+            copy = dict(value) if isinstance(value, dict) else list(value)
+            copy[key] = other
+            yield f"/{key}{place}", copy
+
+
+def test_compare_would_see_any_other_value_of_any_property(account):
+    unseen, places = [], 0
+    for row in Lifecycle.rows:
+        if row.type in NO_RESOURCE or row.type.startswith("Custom::"):
+            continue
+        observed = READERS[row.type](account, row.physical_id, row.properties)
+        shown = {key: value for key, value in row.properties.items() if key not in NOT_SHOWN.get(row.type, ())}
+        for place, other in other_values(shown):
+            places += 1
+            if not (any(differences(other, observed)) or account._problem(row.type, row.physical_id, row.status, other)):
+                unseen.append(f"{row.type} {row.logical_id} {place}")
+    assert unseen == []
+    assert places > 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("HelmChart", {"Version": "9.9.9"}),
+        ("HelmChart", {"Values": '{"other": 1}'}),
+        ("HelmChart", {"Release": "other"}),
+        ("KubernetesResource", {"Manifest": json.dumps([SERVICE])}),
+    ],
+)
+def test_compare_would_see_another_chart_or_manifest(account, kind, change):
+    rows = [row for row in Lifecycle.rows if row.type == f"Custom::AWSCDK-EKS-{kind}"]
+    assert rows
+    for row in rows:
+        assert account._problem(row.type, row.physical_id, row.status, row.properties) == ""
+        assert account._problem(row.type, row.physical_id, row.status, {**row.properties, **change}) != ""
+
+
+def test_gone_shows_everything_as_long_as_it_is_there(account):
+    there = [row for row in Lifecycle.rows if row.type.startswith("AWS::") and row.type not in NO_RESOURCE]
+    assert account.gone(Lifecycle.rows) == there
 
 
 def test_compare_sees_what_changed_behind_cloudformation(account, assembly):

@@ -328,6 +328,33 @@ def test_placement_group_in_use_cannot_go(cluster, subnets, role):
     delete("EC2::PlacementGroup", name)
 
 
+def test_update_changes_tags(cluster, role):
+    cases = (
+        ("AccessEntry", {"ClusterName": cluster, "PrincipalArn": role}, eks._access_entries),
+        (
+            "PodIdentityAssociation",
+            {"ClusterName": cluster, "RoleArn": role, "Namespace": "n", "ServiceAccount": "s"},
+            eks._pod_identity_associations,
+        ),
+        ("Addon", {"ClusterName": cluster, "AddonName": "coredns"}, eks._addons),
+    )
+    for kind, properties, store in cases:
+        old, new = ({**properties, "Tags": [{"Key": "stage", "Value": value}]} for value in ("dev", "prod"))
+        key = create(f"EKS::{kind}", **old)[0]
+        assert provisioners._update_resource(f"AWS::EKS::{kind}", key, old, new, "stack", "It")[0] == key
+        held = [item["tags"] for item in store.values() if item["clusterName"] == cluster and item["tags"]]
+        assert held == [{"stage": "prod"}]
+
+
+def test_replacement_of_a_placement_group_stands_beside_the_first():
+    old, new = {"Strategy": "cluster"}, {"Strategy": "spread"}
+    name = provisioners._provision_resource("AWS::EC2::PlacementGroup", "Group", old, "stack")[0]
+    other = provisioners._update_resource("AWS::EC2::PlacementGroup", name, old, new, "stack", "Group")[0]
+    assert {name: "cluster", other: "spread"}.items() <= {
+        key: group["Strategy"] for key, group in ec2._placement_groups.items()
+    }.items()
+
+
 def test_update_replaces_only_for_create_only_properties(vpc):
     group = create("EC2::SecurityGroup", GroupDescription="nodes", VpcId=vpc)[0]
     old = {"GroupId": group, "IpProtocol": "tcp", "FromPort": 1, "ToPort": 2, "CidrIp": "10.0.0.0/8"}
@@ -337,6 +364,8 @@ def test_update_replaces_only_for_create_only_properties(vpc):
         return provisioners._update_resource("AWS::EC2::SecurityGroupIngress", rule_id, old, {**old, **change}, "stack", "Rule")[0]
 
     assert update(Description="why") == rule_id
+    rules = ec2._security_groups[group]["IpPermissions"]
+    assert [rule["IpRanges"][0]["Description"] for rule in rules] == ["why"]
     assert update(ToPort=3) != rule_id
 
 

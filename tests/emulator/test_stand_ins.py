@@ -8,6 +8,7 @@ import sys
 import pytest
 from ministack.services import eks
 
+from local import aws_stand_in, kube_stand_in
 from local.emulator import ACCOUNT, ROOT
 
 REPOSITORY = ["--repo", "https://charts.example.com/", "--version", "1.2.3"]
@@ -16,23 +17,29 @@ RAY = {"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": {"name": "ra
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Run a stand-in against an empty cluster; returns the finished process."""
+def run(tmp_path, monkeypatch, capsys):
+    """Ask kubectl's or helm's stand-in for something on an empty cluster, in this process."""
     config = {"current-context": "arn:c", "contexts": [{"name": "arn:c", "context": {"cluster": "arn:cluster/c"}}]}
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOCAL_KUBE_STATE", str(tmp_path))
 
-    def call(tool, *arguments, manifest=None):
+    def call(*arguments, manifest=None):
         (tmp_path / "manifest.yaml").write_text(manifest if isinstance(manifest, str) else json.dumps(manifest))
-        return subprocess.run(
-            [ROOT / "local" / "bin" / tool, *arguments, *(["--kubeconfig", "kubeconfig"] if tool != "aws" else [])],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "LOCAL_KUBE_STATE": str(tmp_path), "LOCAL_PYTHON": sys.executable, "AWS_REGION": "sa-east-1"},
-        )
+        returncode = kube_stand_in.main([*arguments, "--kubeconfig", "kubeconfig"])
+        return subprocess.CompletedProcess(arguments, returncode, *capsys.readouterr())
 
     return call
+
+
+@pytest.mark.parametrize("tool", ["kubectl", "helm"])
+def test_commands_on_the_path_are_the_stand_ins(tool, tmp_path):
+    environment = {**os.environ, "LOCAL_KUBE_STATE": str(tmp_path), "LOCAL_PYTHON": sys.executable}
+    answer = subprocess.run(
+        [ROOT / "local" / "bin" / tool, "explode"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, "invalid choice: 'explode'" in answer.stderr) == (1, True)
+    assert json.loads((tmp_path / "calls.jsonl").read_text())["argv"] == [tool, "explode"]
 
 
 def test_create_get_delete(run):
@@ -111,8 +118,10 @@ def test_fails_when_told_to(run, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["s3", "ls"], ["eks", "create-cluster"], ["eks", "update-kubeconfig"]])
-def test_aws_refuses(run, arguments):
-    assert run("aws", *arguments).returncode == 2
+def test_aws_refuses(arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["aws", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        aws_stand_in.main()
 
 
 def test_kubeconfig_of_an_unknown_cluster_is_the_service_error(emulator, tmp_path):
