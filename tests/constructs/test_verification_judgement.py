@@ -84,7 +84,7 @@ def test_a_counter_that_started_anew_counts_nothing() -> None:
     ("nixl", "expected"),
     [
         ({"transfers_after": 3.0}, "NIXL reports no transfer during the requests."),
-        ({"failed_after": 2.0}, "NIXL reports 2 failed transfers during the requests."),
+        ({"failed_after": 1.0}, "NIXL reports 1 failed transfers during the requests."),
         ({"failed_before": 2.0, "failed_after": 2.0}, None),
     ],
 )
