@@ -136,6 +136,20 @@ def test_family_decides_the_quota(instance_type: str, quota) -> None:
     assert quota_of(instance_type) is quota
 
 
+@pytest.mark.parametrize("family", ["a1", "c7i", "d3", "h1", "i4i", "im4gn", "is4gen", "m7i", "r7i", "t3", "z1d"])
+def test_standard_families(family: str) -> None:
+    assert quota_of(f"{family}.large") is STANDARD
+
+
+def test_video_transcoding_counts_as_graphics() -> None:
+    assert quota_of("vt1.3xlarge") is GRAPHICS
+
+
+def test_long_text_is_cut_in_the_middle() -> None:
+    assert checks.cut("a" * 100 + "b" * 100, 25) == "a" * 10 + " ... " + "b" * 10
+    assert checks.cut("a" * 25, 25) == "a" * 25
+
+
 def test_china_has_a_console_of_its_own() -> None:
     assert checks.quota_link("cn-north-1", GRAPHICS).startswith("https://cn-north-1.console.amazonaws.cn/")
 

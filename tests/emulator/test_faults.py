@@ -49,6 +49,7 @@ def clean(emulator, account, offer):
     offer({})
     CdkCli(emulator=emulator).destroy(emulator.folder / "cdk.out.faults")
     assert account.inventory() - before == set()
+    (emulator.kube_state / "calls.jsonl").write_text("")
 
 
 def rolled_back(account, stack: str) -> bool:
