@@ -76,6 +76,16 @@ test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulat
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
 	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
 
+# --- an AWS account ---------------------------------------------------------------------------------------------------
+
+.PHONY: preflight
+preflight: setup ## Ask the account whether a deployment can succeed, with the caller's credentials; makes nothing
+	$(BIN)/python -m tools.preflight
+
+.PHONY: leftovers
+leftovers: setup ## List what survived a destroy; deletes nothing
+	$(BIN)/python -m tools.leftovers
+
 # --- local demo -----------------------------------------------------------------------------------------------------
 
 .PHONY: local

@@ -7,6 +7,7 @@ from typing import Any
 from cdk8s import ApiObject, ApiObjectMetadata, Chart, JsonPatch
 from constructs import Construct
 
+from charts.digest import cluster_digest
 from charts.serve_config import DECODE_RESOURCE, PREFILL_RESOURCE
 from charts.worker_resources import WorkerResources
 
@@ -16,10 +17,14 @@ _HEAD_SHARED_MEMORY_GIB = 2
 _TOOLS = Path(__file__).parent / "scripts"
 _TOOLS_PATH = "/opt/ray-llm"
 _MODEL_CACHE_PATH = "/models"
+_REPORT_PORT = 9402
+
+DIGEST_ANNOTATION = "ray-llm/cluster-config"
+"""Says which configuration a pod was made with, since KubeRay leaves pods of an earlier one as they are."""
 
 
 class RayServiceChart(Chart):
-    """Namespace, service account, tools and the RayService, in the order in which they are applied.
+    """Service account, tools and the RayService, in the order in which they are applied, in an existing namespace.
 
     Guarantees: the head asks for no GPU and lands on system nodes; every worker takes a whole GPU node, prefill and
     decode in groups of their own, so the phases never share one; a changed Ray cluster never starts a second one beside
@@ -48,12 +53,23 @@ class RayServiceChart(Chart):
         self._name, self._namespace, self._image = name, namespace, image
         self._worker, self._hf_token_secret = worker, hf_token_secret
         self._gpu_node_labels, self._gpu_taint_key = gpu_node_labels, gpu_taint_key
-        ApiObject(self, "Namespace", api_version="v1", kind="Namespace", metadata=ApiObjectMetadata(name=namespace))
         # Ray pods never talk to the Kubernetes API, so their account holds no token.
         account = self._object("ServiceAccount", "v1", name=name)
         account.add_json_patch(JsonPatch.add("/automountServiceAccountToken", False))
         tools = self._object("ConfigMap", "v1", name=f"{name}-tools")
         tools.add_json_patch(JsonPatch.add("/data", {path.name: path.read_text() for path in sorted(_TOOLS.glob("*.py"))}))
+        ray_cluster: dict[str, Any] = {
+            "rayVersion": ray_version,
+            "headGroupSpec": self._head_group(system_node_labels),
+            "workerGroupSpecs": [
+                self._worker_group("prefill", workers=prefill_workers, resource=PREFILL_RESOURCE),
+                self._worker_group("decode", workers=decode_workers, resource=DECODE_RESOURCE),
+            ],
+        }
+        self.cluster_digest = cluster_digest(ray_cluster)
+        """Fingerprint of the Ray cluster's configuration, which every pod made from it carries as an annotation."""
+        for group in (ray_cluster["headGroupSpec"], *ray_cluster["workerGroupSpecs"]):
+            group["template"]["metadata"] = {"annotations": {DIGEST_ANNOTATION: self.cluster_digest}}
         service = self._object("RayService", "ray.io/v1", name=name)
         service.add_json_patch(
             JsonPatch.add(
@@ -61,14 +77,7 @@ class RayServiceChart(Chart):
                 {
                     "upgradeStrategy": {"type": "None"},
                     "serveConfigV2": serve_config,
-                    "rayClusterConfig": {
-                        "rayVersion": ray_version,
-                        "headGroupSpec": self._head_group(system_node_labels),
-                        "workerGroupSpecs": [
-                            self._worker_group("prefill", workers=prefill_workers, resource=PREFILL_RESOURCE),
-                            self._worker_group("decode", workers=decode_workers, resource=DECODE_RESOURCE),
-                        ],
-                    },
+                    "rayClusterConfig": ray_cluster,
                 },
             )
         )
@@ -132,6 +141,7 @@ class RayServiceChart(Chart):
                 node_labels=self._gpu_node_labels,
                 shared_memory_gib=self._worker.shared_memory_gib,
                 tolerations=[{"key": self._gpu_taint_key, "operator": "Exists", "effect": "NoSchedule"}],
+                report=True,
             ),
         }
 
@@ -154,6 +164,7 @@ class RayServiceChart(Chart):
         node_labels: dict[str, str],
         shared_memory_gib: int,
         tolerations: list[dict[str, str]] | None = None,
+        report: bool = False,
     ) -> dict[str, Any]:
         """A pod template; KubeRay adds the probes, which know Ray's ports and Serve's health."""
         mounts = [
@@ -174,4 +185,28 @@ class RayServiceChart(Chart):
         }
         if tolerations:
             spec["tolerations"] = tolerations
+        if report:
+            mounts.append(_RAY_LOGS)
+            spec["volumes"].append({"name": _RAY_LOGS["name"], "emptyDir": {}})
+            spec["initContainers"] = [self._report()]
         return {"spec": spec}
+
+    def _report(self) -> dict[str, Any]:
+        """Runs beside the worker (an init container that always restarts) and says what its EFA and NIXL did.
+
+        The same image, which the worker pulls anyway; /sys shows it the node's EFA devices without a claim on them.
+        """
+        quantities = {"cpu": "50m", "memory": "128Mi"}
+        return {
+            "name": "report",
+            "image": self._image,
+            "restartPolicy": "Always",
+            "command": ["python3", f"{_TOOLS_PATH}/worker_report.py"],
+            "ports": [{"name": "report", "containerPort": _REPORT_PORT}],
+            "resources": {"requests": quantities, "limits": quantities},
+            "volumeMounts": [{"name": "tools", "mountPath": _TOOLS_PATH}, _RAY_LOGS],
+        }
+
+
+# Ray's session folder, shared with the report: it looks for the backend in the engines' logs.
+_RAY_LOGS = {"name": "ray-logs", "mountPath": "/tmp/ray"}

@@ -16,7 +16,7 @@ from aws_cdk import (
 from constructs import Construct
 from constructs.acknowledge import acknowledge, acknowledge_managed_policy
 from constructs.cluster_addon import ClusterAddon
-from constructs.handler_function import INVOKE_ACTIONS, allow_vpc, depend_on_policy_alone, handler_role
+from constructs.handler_function import INVOKE_ACTIONS, accept_vpc, allow_vpc, depend_on_policy_alone, handler_role
 from constructs.handler_logs import HandlerLogs
 from constructs.kubectl_layer import kubectl_layer
 from constructs.principal import principal
@@ -60,6 +60,7 @@ class EksCluster(Construct):
             removal_policy=RemovalPolicy.DESTROY,
         )
         handler_logs = HandlerLogs(self, "HandlerLogs")
+        accept_vpc(self)
         self.admin_role = iam.Role(
             self,
             "AdminRole",

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from aws_cdk import Duration, aws_iam as iam, aws_lambda as lambda_, aws_logs as logs
+from aws_cdk import Duration, aws_ec2 as ec2, aws_iam as iam, aws_lambda as lambda_, aws_logs as logs
 from constructs import Construct
 from constructs.acknowledge import acknowledge_managed_policy
 from constructs.principal import principal
@@ -15,19 +15,34 @@ class HandlerFunction(lambda_.Function):
     """A Python handler whose role may write to one log group that the caller owns, and nothing else.
 
     Logs go to a log group of the stack instead of the one Lambda makes on first use, which no stack would remove.
-    Grant whatever else the handler needs on `role`.
+    Grant whatever else the handler needs on `role`, or hand in a role that has it. `asset` is the folder that holds the
+    module of `handler`: for a handler of several files the construct's own folder, since these import one another as a
+    package.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, description: str, asset: str, log_group: logs.ILogGroup, timeout: Duration
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        description: str,
+        asset: str,
+        log_group: logs.ILogGroup,
+        timeout: Duration,
+        handler: str = "index.handler",
+        role: iam.Role | None = None,
+        vpc: ec2.IVpc | None = None,
+        security_groups: list[ec2.ISecurityGroup] | None = None,
     ) -> None:
-        role = handler_role(scope, f"{id}Role", description=f"Runs: {description}", log_group=log_group)
+        role = role or handler_role(scope, f"{id}Role", description=f"Runs: {description}", log_group=log_group)
         super().__init__(
             scope,
             id,
             description=description,
-            code=lambda_.Code.from_asset(asset, exclude=["__pycache__", "*.pyc"]),
-            handler="index.handler",
+            code=lambda_.Code.from_asset(asset, exclude=["__pycache__", "*.pyc", "construct.py"]),
+            handler=handler,
+            vpc=vpc,
+            security_groups=security_groups,
             runtime=lambda_.Runtime.PYTHON_3_14,
             role=role,
             timeout=timeout,
@@ -56,15 +71,19 @@ def framework_role(
     return role
 
 
+_VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
+
+
 def allow_vpc(role: iam.Role) -> None:
-    """Let a function with this role run in subnets of a VPC."""
-    policy = "service-role/AWSLambdaVPCAccessExecutionRole"
-    cast(iam.CfnRole, role.node.default_child).managed_policy_arns = [
-        iam.ManagedPolicy.from_aws_managed_policy_name(policy).managed_policy_arn
-    ]
-    acknowledge_managed_policy(
-        role, policy, "Lambda manages the network interfaces of a function in a VPC, and EC2 knows no resource names for them."
-    )
+    """Let a function with this role run in subnets of a VPC; `accept_vpc` on a construct around it says why."""
+    policy = iam.ManagedPolicy.from_aws_managed_policy_name(_VPC_POLICY)
+    cast(iam.CfnRole, role.node.default_child).managed_policy_arns = [policy.managed_policy_arn]
+
+
+def accept_vpc(scope: Construct) -> None:
+    """Accept the policy of `allow_vpc` for all functions of `scope`."""
+    reason = "Lambda manages the network interfaces of a function in a VPC, and EC2 knows no resource names for them."
+    acknowledge_managed_policy(scope, _VPC_POLICY, reason)
 
 
 def depend_on_policy_alone(function: lambda_.Function, role: iam.Role) -> None:

@@ -50,6 +50,11 @@ class Emulator:
         return self.folder / "offerings.json"
 
     @property
+    def facts_file(self) -> Path:
+        """Limits, types and images, see AccountFacts."""
+        return self.folder / "facts.json"
+
+    @property
     def kube_state(self) -> Path:
         """Where the stand-ins of kubectl and helm keep their log and what they were given."""
         return self.folder / "kube"
@@ -111,6 +116,7 @@ class Emulator:
                     "AUTH": "true",  # IAM: every call is signed and held against the caller's policies
                     "LAMBDA_EXECUTOR": "local",
                     "LOCAL_OFFERINGS": str(self.offerings_file),
+                    "LOCAL_FACTS": str(self.facts_file),
                     "STATE_DIR": str(self.folder / "state"),
                     "S3_DATA_DIR": str(self.folder / "s3"),
                     "TMPDIR": str(self.folder / "tmp"),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from ministack import app
 
+from local.account_facts import AccountFacts
 from local.ec2_answers import Ec2Answers
 from local.instance_offerings import InstanceOfferings
+from local.kube_api import KubeApi
 from local.resource_rules import ResourceRules
 from local.resource_schemas import ResourceSchemas
 
@@ -22,6 +24,8 @@ def trust_loopback() -> None:
 if __name__ == "__main__":
     offerings = InstanceOfferings(file=Path(os.environ["LOCAL_OFFERINGS"]))
     offerings.install()
+    AccountFacts(file=Path(os.environ["LOCAL_FACTS"])).install()
+    KubeApi(state=Path(os.environ["LOCAL_KUBE_STATE"]), folder=Path(os.environ["STATE_DIR"]).parent).install()
     Ec2Answers().install()
     ResourceRules(schemas=ResourceSchemas(region=os.environ["MINISTACK_REGION"]), offerings=offerings).install()
     trust_loopback()

@@ -91,7 +91,12 @@ class EksStack(Stack):
         ):
             needs_cpu_nodes.node.add_dependency(self.system_nodes.node_group)
 
-        export(self, Cluster_name=cluster.cluster_name, Kubectl_provider=control_plane.kubectl_service_token)
+        export(
+            self,
+            Cluster_name=cluster.cluster_name,
+            Cluster_security_group=cluster.cluster_security_group_id,
+            Kubectl_provider=control_plane.kubectl_service_token,
+        )
         CfnOutput(self, "ClusterName", value=cluster.cluster_name, description="Name of the EKS cluster")
         CfnOutput(
             self,

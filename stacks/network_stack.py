@@ -5,7 +5,9 @@ from constructs import Construct
 from constructs.exports import export
 from constructs.gpu_zones.construct import GpuZones
 from constructs.handler_logs import HandlerLogs
+from constructs.lookup_role import LookupRole
 from constructs.network import Network
+from constructs.preflight.construct import Preflight
 
 from settings import Settings
 
@@ -14,7 +16,7 @@ _ZONES = 3
 
 
 class NetworkStack(Stack):
-    """VPC, NAT, endpoints and flow logs. Depends on no other stack and on no lookup."""
+    """Preflight, VPC, NAT, endpoints and flow logs. Depends on no other stack and on no lookup."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, env: Environment) -> None:
         super().__init__(
@@ -25,6 +27,21 @@ class NetworkStack(Stack):
             env=env,
         )
         logs = HandlerLogs(self, "HandlerLogs")
+        lookup_role = LookupRole(self, "LookupRole", log_group=logs.log_group)
+        preflight = Preflight(
+            self,
+            "Preflight",
+            cluster_name=settings.cluster_name,
+            kubernetes_version=settings.k8s_version,
+            gpu_node_type=settings.gpu_node_type,
+            gpu_node_count=settings.gpu_node_count,
+            gpu_zone=settings.gpu_az,
+            system_node_type=settings.system_node_type,
+            system_node_count=settings.system_node_count,
+            image=settings.dlc_image,
+            role=lookup_role,
+            log_group=logs.log_group,
+        )
         self._gpu_zones = GpuZones(
             self,
             "GpuZones",
@@ -32,7 +49,9 @@ class NetworkStack(Stack):
             system_instance_type=settings.system_node_type,
             wanted_zone=settings.gpu_az,
             count=_ZONES,
+            lookup_role=lookup_role,
             log_group=logs.log_group,
+            after=preflight.resource,
         )
         network = Network(self, "Network", zones=self._gpu_zones.zones, nat_gateways=settings.nat_gateways)
         self.vpc = network.vpc
@@ -42,6 +61,12 @@ class NetworkStack(Stack):
             VPC=self.vpc.vpc_id,
             Subnet_of_the_GPU_nodes=self.gpu_subnet_id,
             **{f"Private_subnet_{number}": subnet.subnet_id for number, subnet in enumerate(self.vpc.private_subnets, start=1)},
+        )
+        CfnOutput(
+            self,
+            "PreflightReport",
+            value=preflight.report,
+            description="What was checked before the deployment, and what could not be",
         )
         CfnOutput(self, "GpuAvailabilityZone", value=gpu_zone, description="Zone that holds the GPU nodes")
 

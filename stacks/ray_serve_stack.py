@@ -6,10 +6,14 @@ from aws_cdk import CfnOutput, Environment, Stack, aws_eks_v2 as eks
 from cdk8s import App as Cdk8sApp
 from constructs import Construct
 from constructs.efa_node_group import EfaNodeGroup
+from constructs.handler_logs import HandlerLogs
 from constructs.helm_release import HelmRelease
 from constructs.system_node_group import SystemNodeGroup
+from constructs.verification.construct import Verification
 
+from charts.digest import serve_digest
 from charts.kuberay_operator import kuberay_operator
+from charts.namespace_access import NamespaceAccess
 from charts.ray_service import RayServiceChart
 from charts.serve_config import build_serve_config, serve_config_yaml
 from charts.worker_resources import WorkerResources
@@ -18,7 +22,10 @@ from stacks.operator_commands import operator_commands
 
 
 class RayServeStack(Stack):
-    """KubeRay and the model. Deleted in the reverse order: the RayService and its pods before the operator."""
+    """KubeRay, the model and the proof that it works.
+
+    Deleted in the reverse order: the RayService, then its pods, then the namespace and the operator.
+    """
 
     def __init__(
         self,
@@ -38,11 +45,28 @@ class RayServeStack(Stack):
             description="KubeRay operator and a RayService with disaggregated prefill and decode behind one endpoint",
             env=env,
         )
+        logs = HandlerLogs(self, "HandlerLogs")
+        verification = Verification(
+            self,
+            "Verification",
+            cluster=cluster,
+            cluster_name=settings.cluster_name,
+            namespace=settings.namespace,
+            log_group=logs.log_group,
+        )
         operator = HelmRelease(
             self,
             "KubeRayOperator",
             cluster=cluster,
             **asdict(kuberay_operator(version=settings.kuberay_version, node_labels=system_nodes.labels)),
+        )
+        serve_config = _serve_config(settings)
+        access = NamespaceAccess(
+            Cdk8sApp(),
+            "NamespaceAccess",
+            namespace=settings.namespace,
+            ray_service=settings.ray_service_name,
+            group=verification.group,
         )
         chart = RayServiceChart(
             Cdk8sApp(),
@@ -61,10 +85,37 @@ class RayServeStack(Stack):
             hf_token_secret=settings.hf_token_secret,
         )
         ray_service = eks.KubernetesManifest(self, "RayService", cluster=cluster, manifest=chart.to_json(), overwrite=True)
-        ray_service.node.add_dependency(operator)
+        namespace = eks.KubernetesManifest(self, "Namespace", cluster=cluster, manifest=access.to_json(), overwrite=True)
+        teardown = verification.teardown("Teardown")
+        teardown.node.add_dependency(operator, namespace)
+        ray_service.node.add_dependency(teardown)
+        verified = verification.verify(
+            "Verified",
+            ray_service=settings.ray_service_name,
+            workers=settings.prefill_workers + settings.decode_workers,
+            cluster_digest=chart.cluster_digest,
+            serve_digest=serve_digest(serve_config),
+            model=settings.model_id,
+            max_model_len=settings.max_model_len,
+            kv_backend=settings.kv_backend,
+            verify=settings.verify,
+        )
+        verified.node.add_dependency(ray_service)
 
+        for name, description in _PROOF.items():
+            CfnOutput(self, name, value=verified.get_att_string(name), description=description)
         for command in operator_commands(settings):
             CfnOutput(self, command.output, value=command.text, description=command.description)
+
+
+_PROOF = {
+    "PrefillNodes": "Nodes that run prefill, when last verified",
+    "DecodeNodes": "Nodes that run decode, when last verified",
+    "KvTransferBackend": "NIXL backend that carried the KV cache, and with VERIFY=warn what could not be confirmed",
+    "EfaBytesPerRequest": "Bytes that the workers' EFA devices sent for one chat completion",
+    "TimeToFirstToken": "From request to first token, through the Kubernetes API server",
+    "VerifiedAt": "When the service was verified, UTC",
+}
 
 
 def _serve_config(settings: Settings) -> dict:

@@ -51,7 +51,8 @@ class Templates:
 
     def manifest(self) -> list[dict[str, Any]]:
         """The Kubernetes objects of the RayServeStack."""
-        return json.loads(self.one("Custom::AWSCDK-EKS-KubernetesResource", stack="ray-serve")["Manifest"])
+        resources = self.resources("Custom::AWSCDK-EKS-KubernetesResource", stack="ray-serve")
+        return [item for resource in resources for item in json.loads(resource["Properties"]["Manifest"])]
 
     def object(self, kind: str) -> dict[str, Any]:
         """The only Kubernetes object of a kind."""

@@ -12,8 +12,7 @@ from aws_cdk import (
     aws_logs as logs,
     custom_resources as cr,
 )
-from constructs import Construct
-from constructs.acknowledge import acknowledge
+from constructs import Construct, IDependable
 from constructs.handler_function import HandlerFunction, depend_on_policy_alone, framework_role
 
 _HANDLER = Path(__file__).parent / "handler"
@@ -25,7 +24,8 @@ class GpuZones(Construct):
     Guarantees: zones that offer `instance_type` come first, sorted; zones in which EKS has no control plane are left
     out, and so are those without `system_instance_type`, whose nodes spread over all zones; `wanted_zone` wins. Zones
     are chosen once and then kept whatever changes, so no update moves a subnet. When no zone qualifies, the deployment
-    fails within a minute with the zones and regions that do offer the type.
+    fails within a minute with the zones and regions that do offer the type. Chosen only after `after`, so that what
+    depends on the zones waits for it too.
     """
 
     def __init__(
@@ -37,7 +37,9 @@ class GpuZones(Construct):
         system_instance_type: str,
         wanted_zone: str | None,
         count: int,
+        lookup_role: iam.Role,
         log_group: logs.ILogGroup,
+        after: IDependable,
     ) -> None:
         super().__init__(scope, id)
         self._placement = {"InstanceType": instance_type, "WantedZone": wanted_zone or ""}
@@ -48,14 +50,8 @@ class GpuZones(Construct):
             asset=str(_HANDLER),
             log_group=log_group,
             timeout=Duration.minutes(2),
+            role=lookup_role,
         )
-        function.add_to_role_policy(
-            iam.PolicyStatement(
-                actions=["ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeRegions"],
-                resources=["*"],
-            )
-        )
-        acknowledge(self, "AwsSolutions-IAM5[Resource::*]", "EC2 knows no resource-level permissions for these three read actions.")
         role = framework_role(
             self,
             "ProviderRole",
@@ -75,6 +71,7 @@ class GpuZones(Construct):
             service_timeout=Duration.minutes(3),
             properties={**self._placement, "SystemInstanceType": system_instance_type, "Count": count},
         )
+        zones.node.add_dependency(after)
         self.zones = [zones.get_att_string(f"Zone{number}") for number in range(1, count + 1)]
         """Tokens for the zone names, one per subnet."""
 

@@ -7,8 +7,10 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from constructs.verification.handler import decisions
 from running_service import RunningService, wait_for
 
+from charts.digest import serve_digest
 from local.serve.simulated_node import SimulatedNode
 
 
@@ -28,6 +30,13 @@ def test_phases_are_on_nodes_of_their_own(running: RunningService) -> None:
 def test_model_is_listed_and_answers(running: RunningService) -> None:
     assert running.client.models() == ["qwen3.5-9b"]
     assert running.ask("a b c") == "You said: a b c"
+
+
+def test_ray_reports_the_configuration_that_the_verification_waits_for(running: RunningService) -> None:
+    """The verification recognizes its configuration by Ray's own copy of it; a rewritten copy would be waited for in vain."""
+    reported = decisions.serve_digest(running.api.details()["applications"])
+    assert reported == serve_digest(running.service.serve_config)
+    assert reported != serve_digest(running.changed(max_model_len=8192))
 
 
 def test_200_concurrent_streams_complete(running: RunningService) -> None:

@@ -14,7 +14,7 @@ ENGINE_START, RAY_AND_SERVE = 240, 50
 
 
 def start_of_service(*, parallel_pull: bool, nvme: bool) -> int:
-    """From the RayService's creation to its first answer."""
+    """From the RayService's creation to its first answer, for which the verification waits."""
     pull = IMAGE_PULL_PARALLEL if parallel_pull else IMAGE_PULL
     return pull + (DOWNLOAD_NVME if nvme else DOWNLOAD) + ENGINE_START + RAY_AND_SERVE
 
@@ -46,7 +46,7 @@ def seconds(resource: dict[str, Any], *, service: int) -> int:
         "AWS::EKS::Cluster": CONTROL_PLANE,
         "AWS::EC2::NatGateway": NAT,
         "Custom::AWSCDK-EKS-HelmChart": CHART,
-        "Custom::AWSCDK-EKS-KubernetesResource": service,
+        "Custom::Verification": service,
     }.get(kind, 0)
 
 

@@ -118,7 +118,14 @@ def test_workers_fit_the_nodes_and_every_one_has_a_replica(templates) -> None:
 
 
 def test_kubernetes_makes_nothing_that_outlives_the_stacks(templates) -> None:
-    assert {item["kind"] for item in templates.manifest()} == {"Namespace", "ServiceAccount", "ConfigMap", "RayService"}
+    assert {item["kind"] for item in templates.manifest()} == {
+        "Namespace",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
+        "ConfigMap",
+        "RayService",
+    }
     assert "LoadBalancer" not in json.dumps(templates.manifest())
 
 

@@ -20,12 +20,14 @@ def test_nat_gateways_follow_the_setting(synth) -> None:
     assert len(synth(NAT_GATEWAYS="3").resources("AWS::EC2::NatGateway")) == 3
 
 
-def test_nothing_but_the_zone_finder_depends_on_type_and_zone(synth) -> None:
+def test_nothing_but_preflight_and_zone_finder_depends_on_type_and_zone(synth) -> None:
     """So a second GPU type cannot move a subnet."""
 
     def others(templates) -> dict:
         resources = templates["network"]["Resources"]
-        return {key: value for key, value in resources.items() if not value["Type"].startswith("Custom::Gpu")}
+        return {
+            key: value for key, value in resources.items() if not value["Type"].startswith(("Custom::Gpu", "Custom::Preflight"))
+        }
 
     assert others(synth()) == others(synth(GPU_NODE_TYPE="p5.48xlarge", GPU_AZ="sa-east-1b"))
     zones = synth(GPU_NODE_TYPE="p5.48xlarge", GPU_AZ="sa-east-1b").one("Custom::GpuZones")
@@ -47,7 +49,7 @@ def test_flow_logs_are_kept_and_removed_with_the_stack(synth) -> None:
 
 
 def test_custom_resources_give_up_in_minutes(synth) -> None:
-    for kind in ("Custom::GpuZones", "Custom::GpuSubnet"):
+    for kind in ("Custom::Preflight", "Custom::GpuZones", "Custom::GpuSubnet"):
         assert int(synth().one(kind)["ServiceTimeout"]) <= 180
 
 
