@@ -1,0 +1,173 @@
+"""A Kubernetes control plane of real parts: etcd, API server, scheduler, controller manager."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.kube.binaries import KubeBinaries
+from local.kube.certificates import Certificates
+
+SERVICE_RANGE = "10.100.0.0/16"
+_FIRST_SERVICE_ADDRESS = "10.100.0.1"
+_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost")
+START_TIMEOUT_SECONDS = 90.0
+
+
+class ControlPlaneError(Exception):
+    """A part ended or did not get ready; holds the end of its log."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ControlPlane:
+    """Starts with `start`, ends with `stop`; everything it writes is in `folder`.
+
+    `port` is the API server's, on all addresses of this network namespace; `addresses` are those that clients use.
+    `token_webhook` is a kubeconfig that names a TokenReview webhook, for tokens that the API server does not know.
+    The kubeconfig of an administrator is `admin_kubeconfig`.
+    """
+
+    binaries: KubeBinaries
+    folder: Path
+    port: int
+    addresses: tuple[str, ...] = ("127.0.0.1",)
+    token_webhook: Path | None = None
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def certificates(self) -> Certificates:
+        """Of the API server."""
+        return Certificates(folder=self.folder / "pki")
+
+    @property
+    def endpoint(self) -> str:
+        """The API server, from this machine."""
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def admin_kubeconfig(self) -> Path:
+        """Credentials of system:masters."""
+        return self.folder / "admin.kubeconfig"
+
+    def start(self) -> None:
+        """Returns when the API server is ready. Raises ControlPlaneError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        certificates = self.certificates
+        certificates.make(addresses=(*self.addresses, "127.0.0.1", _FIRST_SERVICE_ADDRESS), names=_NAMES)
+        token = secrets.token_hex(16)
+        tokens = self.folder / "tokens.csv"
+        tokens.touch(mode=0o600)
+        tokens.write_text(f'{token},local-admin,local-admin,"system:masters"\n')
+        self.admin_kubeconfig.write_text(json.dumps(_kubeconfig(self.endpoint, certificates.authority, token)))
+        etcd, peer = _free_port(), _free_port()
+        self._run(
+            "etcd",
+            *("--data-dir", self.folder / "etcd", "--unsafe-no-fsync", "--log-level=warn"),
+            *(f"--listen-client-urls=http://127.0.0.1:{etcd}", f"--advertise-client-urls=http://127.0.0.1:{etcd}"),
+            *(f"--listen-peer-urls=http://127.0.0.1:{peer}", f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
+            f"--initial-cluster=default=http://127.0.0.1:{peer}",
+        )
+        webhook = []
+        if self.token_webhook:
+            webhook = [
+                f"--authentication-token-webhook-config-file={self.token_webhook}",
+                "--authentication-token-webhook-version=v1",
+                # Access entries come and go within one deployment.
+                "--authentication-token-webhook-cache-ttl=1s",
+            ]
+        self._run(
+            "kube-apiserver",
+            *(f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={self.port}", "--bind-address=0.0.0.0"),
+            *(f"--service-cluster-ip-range={SERVICE_RANGE}", "--allow-privileged=true", "--profiling=false"),
+            *("--authorization-mode=Node,RBAC", f"--token-auth-file={tokens}", *webhook),
+            *(f"--tls-cert-file={certificates.certificate}", f"--tls-private-key-file={certificates.key}"),
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={certificates.service_account_key}",
+            f"--service-account-key-file={certificates.service_account_key}",
+            "--kubelet-preferred-address-types=InternalIP",
+        )
+        self._wait("kube-apiserver", self._ready)
+        self._run(
+            "kube-controller-manager",
+            *(f"--kubeconfig={self.admin_kubeconfig}", "--leader-elect=false", "--profiling=false"),
+            *(f"--secure-port={_free_port()}", "--bind-address=127.0.0.1"),
+            f"--root-ca-file={certificates.authority}",
+            f"--service-account-private-key-file={certificates.service_account_key}",
+        )
+        self._run(
+            "kube-scheduler",
+            *(f"--kubeconfig={self.admin_kubeconfig}", "--leader-elect=false", "--profiling=false"),
+            *(f"--secure-port={_free_port()}", "--bind-address=127.0.0.1"),
+        )
+        self._wait("kube-controller-manager", self._service_account_made)
+
+    def stop(self) -> None:
+        """End every part, the last started first."""
+        for process in reversed(self._processes.values()):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        self._processes.clear()
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """kubectl as the administrator; its status is for the caller."""
+        return subprocess.run(
+            [self.binaries.path("kubectl"), *arguments],
+            env={**os.environ, "KUBECONFIG": str(self.admin_kubeconfig)},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def log(self, name: str) -> Path:
+        """Output of a part."""
+        return self.folder / f"{name}.log"
+
+    def _run(self, name: str, *arguments: str | Path) -> None:
+        with self.log(name).open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [self.binaries.path(name), *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            )
+
+    def _wait(self, name: str, ready: Any) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while not ready():
+            ended = [part for part, process in self._processes.items() if process.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                part = ended[0] if ended else name
+                reason = "ended" if ended else f"was not ready after {START_TIMEOUT_SECONDS:.0f} s"
+                end = self.log(part).read_text(errors="replace")[-2000:]
+                self.stop()
+                raise ControlPlaneError(f"{part} {reason}: {end}")
+            time.sleep(0.3)
+
+    def _ready(self) -> bool:
+        return self.kubectl("get", "--raw", "/readyz").returncode == 0
+
+    def _service_account_made(self) -> bool:
+        return self.kubectl("get", "serviceaccount", "default", "-n", "default").returncode == 0
+
+
+def _kubeconfig(server: str, authority: Path, token: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": {"server": server, "certificate-authority": str(authority)}}],
+        "users": [{"name": "admin", "user": {"token": token}}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "admin"}}],
+        "current-context": "local",
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
