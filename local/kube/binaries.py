@@ -28,9 +28,13 @@ PACKAGES = {
     "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kuberay-operator": ("kuberay", "github.com/ray-project/kuberay/ray-operator"),
 }
+# From the Lambda layer that the application deploys, never from KUBEBUILDER_ASSETS: these are what its handlers run.
+LAYER_PROGRAMS = ("kubectl", "helm")
 # What `go build` needs beside the sources, by go.mod of k8s.io/kubernetes.
 GO_MINIMUM = (1, 25)
 BUILD_COMMAND = "make kube-binaries"
+# 15 minutes were enough on two cores with nothing cached.
+BUILD_SECONDS = float(os.environ.get("KUBE_BUILD_SECONDS") or 1800)
 
 
 class BinariesMissing(Exception):
@@ -39,29 +43,44 @@ class BinariesMissing(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeBinaries:
-    """Folders in which the programs lie, searched in order."""
+    """Where the programs lie: `assets` (KUBEBUILDER_ASSETS, setup-envtest's folder) first, then `cache`."""
 
-    folders: tuple[Path, ...]
+    assets: Path | None
+    cache: Path
+
+    @classmethod
+    def here(cls) -> KubeBinaries:
+        """This machine's, complete or not."""
+        assets = os.environ.get("KUBEBUILDER_ASSETS")
+        return cls(assets=Path(assets) if assets else None, cache=cache())
 
     @classmethod
     def find(cls) -> KubeBinaries:
-        """KUBEBUILDER_ASSETS (setup-envtest's folder) first, then the cache. Raises BinariesMissing."""
-        assets = os.environ.get("KUBEBUILDER_ASSETS")
-        found = cls(folders=(*([Path(assets)] if assets else []), cache()))
-        if missing := [name for name in (*PACKAGES, "kubectl", "helm") if not found.has(name)]:
-            raise BinariesMissing(f"{', '.join(missing)} not found in {' or '.join(map(str, found.folders))}: {BUILD_COMMAND}")
+        """This machine's. Raises BinariesMissing, which names those that are not there."""
+        found = cls.here()
+        if missing := [name for name in (*PACKAGES, *LAYER_PROGRAMS) if not found.has(name)]:
+            raise BinariesMissing(f"{', '.join(missing)} not found in {found.looked_in}: {BUILD_COMMAND}")
         return found
+
+    @property
+    def looked_in(self) -> str:
+        """For messages."""
+        return " or ".join(map(str, [self.assets, self.cache] if self.assets else [self.cache]))
 
     def has(self, name: str) -> bool:
         """Whether the program is there."""
-        return any((folder / name).is_file() for folder in self.folders)
+        return self._candidate(name).is_file()
 
     def path(self, name: str) -> Path:
         """The program's file. Raises BinariesMissing."""
-        for folder in self.folders:
-            if (folder / name).is_file():
-                return folder / name
-        raise BinariesMissing(f"{name} not found: {BUILD_COMMAND}")
+        if not self.has(name):
+            raise BinariesMissing(f"{name} not found in {self.looked_in}: {BUILD_COMMAND}")
+        return self._candidate(name)
+
+    def _candidate(self, name: str) -> Path:
+        if self.assets and name not in LAYER_PROGRAMS and (self.assets / name).is_file():
+            return self.assets / name
+        return self.cache / name
 
 
 def module_version(folder: str, module: str) -> str:
@@ -89,23 +108,36 @@ def cache() -> Path:
 
 
 def build() -> None:
-    """Make the missing programs. Raises BinariesMissing where Go is missing or too old."""
-    folder = cache()
-    folder.mkdir(parents=True, exist_ok=True)
-    have = KubeBinaries(folders=(*([Path(os.environ["KUBEBUILDER_ASSETS"])] if "KUBEBUILDER_ASSETS" in os.environ else []), folder))
-    for name in ("kubectl", "helm"):
+    """Make the missing programs. Raises BinariesMissing where Go is missing, too old or not done within the time."""
+    have = KubeBinaries.here()
+    have.cache.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + BUILD_SECONDS
+    for name in LAYER_PROGRAMS:
         if not have.has(name):
-            _from_layer(name, folder)
+            _from_layer(name, have.cache)
     for name, (module, package) in PACKAGES.items():
         if not have.has(name):
             started = time.monotonic()
             print(f"building {name} from its Go module ...", flush=True)
-            _go_build(name, module, package, folder)
+            _go_build(name, module, package, have.cache, deadline - started)
             print(f"  {time.monotonic() - started:.0f} s", flush=True)
-    print(f"kubectl, helm, {', '.join(PACKAGES)} are in {folder}")
+    if have.assets and (said := _version(have.path("kube-apiserver"))) != _minor(kubernetes_version()):
+        raise BinariesMissing(
+            f"KUBEBUILDER_ASSETS={have.assets}: its kube-apiserver is of Kubernetes {said}, allowed is {_minor(kubernetes_version())}"
+        )
+    print(f"kubectl, helm, {', '.join(PACKAGES)} are in {have.looked_in}")
 
 
-def _go_build(name: str, module: str, package: str, folder: Path) -> None:
+def _version(program: Path) -> str:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return _minor(said.strip().rpartition("v")[2])
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _go_build(name: str, module: str, package: str, folder: Path, seconds: float) -> None:
     go = shutil.which("go")
     said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout if go else ""
     version = re.match(r"go(\d+)\.(\d+)", said)
@@ -119,9 +151,17 @@ def _go_build(name: str, module: str, package: str, folder: Path) -> None:
     values = {"gitMajor": major, "gitMinor": minor, "gitVersion": f"v{kubernetes_version()}", "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {version_package}.{key}={value}" for key, value in values.items())])
     part = folder / f"{name}.part"
-    subprocess.run(
-        [go, "build", "-mod=readonly", "-trimpath", "-ldflags", flags, "-o", part, package], cwd=MODULES / module, check=True
-    )
+    command = [go, "build", "-mod=readonly", "-trimpath", "-ldflags", flags, "-o", part, package]
+    try:
+        run = subprocess.run(command, cwd=MODULES / module, check=False, timeout=max(seconds, 0.0))
+    except subprocess.TimeoutExpired:
+        limit = f"KUBE_BUILD_SECONDS={BUILD_SECONDS:.0f}"
+        raise BinariesMissing(f"{name} is not built within {limit}; Go keeps what it has done, so again: {BUILD_COMMAND}") from None
+    if run.returncode:
+        raise BinariesMissing(
+            f"{name} is not built: `go build` ended with {run.returncode}, its output is above. It needs a Go module proxy "
+            f"(GOPROXY), or KUBEBUILDER_ASSETS=<folder of setup-envtest> for etcd and kube-apiserver; then again: {BUILD_COMMAND}"
+        )
     part.rename(folder / name)
 
 
@@ -143,5 +183,5 @@ def _from_layer(name: str, folder: Path) -> None:
 if __name__ == "__main__":
     try:
         build()
-    except (BinariesMissing, subprocess.CalledProcessError) as error:
+    except BinariesMissing as error:
         sys.exit(f"make kube-binaries: {error}")

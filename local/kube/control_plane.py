@@ -30,7 +30,8 @@ class ControlPlaneError(Exception):
 class ControlPlane:
     """Starts with `start`, ends with `stop`; everything it writes is in `folder`.
 
-    `port` is the API server's, on all addresses of this network namespace; `addresses` are those that clients use.
+    `port` is the API server's, on all addresses of this network namespace; `addresses` are those that clients use, the
+    first of which is the endpoint of the Service `kubernetes`.
     `token_webhook` is a kubeconfig that names a TokenReview webhook, for tokens that the API server does not know.
     The kubeconfig of an administrator is `admin_kubeconfig`.
     """
@@ -87,6 +88,8 @@ class ControlPlane:
             "kube-apiserver",
             *(f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={self.port}", "--bind-address=0.0.0.0"),
             *(f"--service-cluster-ip-range={SERVICE_RANGE}", "--allow-privileged=true", "--profiling=false"),
+            # Found by the default route otherwise, which a namespace without a way out does not have.
+            f"--advertise-address={self.addresses[0]}",
             *("--authorization-mode=Node,RBAC", f"--token-auth-file={tokens}", *webhook),
             *(f"--tls-cert-file={certificates.certificate}", f"--tls-private-key-file={certificates.key}"),
             "--service-account-issuer=https://kubernetes.default.svc",
