@@ -121,9 +121,10 @@ def build() -> None:
             print(f"building {name} from its Go module ...", flush=True)
             _go_build(name, module, package, have.cache, deadline - started)
             print(f"  {time.monotonic() - started:.0f} s", flush=True)
-    if have.assets and (said := _version(have.path("kube-apiserver"))) != _minor(kubernetes_version()):
+    wanted = _minor(kubernetes_version())
+    if have.assets and (said := _version(have.path("kube-apiserver"))) != wanted:
         raise BinariesMissing(
-            f"KUBEBUILDER_ASSETS={have.assets}: its kube-apiserver is of Kubernetes {said}, allowed is {_minor(kubernetes_version())}"
+            f"KUBEBUILDER_ASSETS={have.assets}: kube-apiserver there is of Kubernetes {said}, allowed is {wanted}"
         )
     print(f"kubectl, helm, {', '.join(PACKAGES)} are in {have.looked_in}")
 
