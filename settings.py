@@ -15,6 +15,7 @@ from datetime import date
 from typing import Any
 
 from catalog.efa_instance_type import EfaInstanceType, efa_instance_types, near_alternatives
+from catalog.helm_charts import CHARTS
 from catalog.image_registry import UnknownRegionError, deep_learning_containers_registry, eks_addon_registry
 from catalog.kubernetes_version import KubernetesVersion, kubernetes_versions
 
@@ -43,6 +44,7 @@ class Settings:
     gpu_az: str | None
     dlc_image: str
     kuberay_version: str
+    chart_repository: str | None
     ray_version: str
     ray_service_name: str
     namespace: str
@@ -219,6 +221,17 @@ def _kuberay_version(text: str) -> str:
     return text
 
 
+def _chart_repository(text: str) -> str:
+    host = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
+    loopback = r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?"
+    if not re.fullmatch(rf"(https://{host}|http://{loopback})(/[A-Za-z0-9._~%-]+)*/?|oci://{host}(/[a-z0-9._-]+)*/?", text):
+        raise ValueError(
+            "allowed is the https:// or oci:// address, without credentials, of a Helm repository that serves all of "
+            f"{', '.join(CHARTS)} (http:// only on the loopback, where a local test has its own)"
+        )
+    return text.rstrip("/")
+
+
 def _gpu_node_type(text: str) -> str:
     if text not in efa_instance_types():
         near = near_alternatives(text) or tuple(efa_instance_types())
@@ -332,6 +345,7 @@ _DEFINITIONS: Mapping[str, _Definition] = {
             ),
         ),
         ("KUBERAY_VERSION", "1.4.0", _kuberay_version),
+        ("CHART_REPOSITORY", "", _optional(_chart_repository)),
         ("RAY_VERSION", "2.58.0", _pattern(r"\d+\.\d+\.\d+", "the exact Ray version in the image, such as 2.58.0")),
         ("RAY_SERVICE_NAME", "ray-llm", _ray_service_name),
         ("NAMESPACE", "inference", _namespace),

@@ -15,6 +15,7 @@ from aws_cdk import (
 )
 from constructs import Construct
 from constructs.acknowledge import acknowledge, acknowledge_managed_policy
+from constructs.chart_pulls import allow_chart_pulls
 from constructs.cluster_addon import ClusterAddon
 from constructs.handler_function import INVOKE_ACTIONS, accept_vpc, allow_vpc, depend_on_policy_alone, handler_role
 from constructs.handler_logs import HandlerLogs
@@ -29,7 +30,8 @@ class EksCluster(Construct):
 
     Guarantees: access by EKS access entries alone, and only for `admin_role` and the kubectl provider; secrets
     encrypted with a key of this stack; all control-plane logs in a log group of this stack; private endpoint always on,
-    the public one only for `public_access_cidrs` (off when empty); no silent slide into paid extended support.
+    the public one only for `public_access_cidrs` (off when empty); no silent slide into paid extended support. helm may
+    pull `charts` where `chart_repository` is in Amazon ECR.
     """
 
     def __init__(
@@ -41,6 +43,8 @@ class EksCluster(Construct):
         version: KubernetesVersion,
         vpc: ec2.IVpc,
         public_access_cidrs: tuple[str, ...],
+        chart_repository: str | None,
+        charts: tuple[str, ...],
     ) -> None:
         super().__init__(scope, id)
         key = kms.Key(
@@ -68,6 +72,7 @@ class EksCluster(Construct):
             assumed_by=principal(iam.AccountRootPrincipal()),
         )
         kubectl_role = _kubectl_role(self, cluster_name=name, log_group=handler_logs.log_group)
+        allow_chart_pulls(kubectl_role, repository=chart_repository, charts=charts)
         self.cluster = eks.Cluster(
             self,
             "Cluster",
@@ -138,7 +143,7 @@ def _endpoint_access(public_access_cidrs: tuple[str, ...]) -> eks.EndpointAccess
 
 
 def _kubectl_role(scope: Construct, *, cluster_name: str, log_group: logs.ILogGroup) -> iam.Role:
-    """Without the registry policies that the library would attach: every chart here comes from an HTTP repository."""
+    """Without the registry policies that the library would attach: `allow_chart_pulls` is narrower, and only where needed."""
     role = handler_role(scope, "KubectlRole", description="Runs kubectl and helm against the cluster", log_group=log_group)
     allow_vpc(role)
     role.add_to_policy(

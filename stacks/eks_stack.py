@@ -12,6 +12,7 @@ from constructs.helm_release import HelmRelease
 from constructs.node_role import NodeRole
 from constructs.system_node_group import SystemNodeGroup
 
+from catalog.helm_charts import CHARTS
 from catalog.image_registry import eks_addon_registry
 from charts.efa_device_plugin import efa_device_plugin
 from charts.nvidia_device_plugin import nvidia_device_plugin
@@ -38,6 +39,8 @@ class EksStack(Stack):
             version=settings.kubernetes,
             vpc=vpc,
             public_access_cidrs=settings.public_access_cidrs,
+            chart_repository=settings.chart_repository,
+            charts=CHARTS,
         )
         self.cluster = cluster = control_plane.cluster
         node_role = NodeRole(self, "NodeRole")
@@ -72,14 +75,18 @@ class EksStack(Stack):
                     instance_type=settings.gpu_node_type,
                     node_labels=self.gpu_nodes.labels,
                     taint_key=self.gpu_nodes.taint_key,
-                )
+                ).mirrored(settings.chart_repository)
             ),
         )
         nvidia_plugin = HelmRelease(
             self,
             "NvidiaDevicePlugin",
             cluster=cluster,
-            **asdict(nvidia_device_plugin(node_labels=self.gpu_nodes.labels, taint_key=self.gpu_nodes.taint_key)),
+            **asdict(
+                nvidia_device_plugin(node_labels=self.gpu_nodes.labels, taint_key=self.gpu_nodes.taint_key).mirrored(
+                    settings.chart_repository
+                )
+            ),
         )
         for nodes in (self.system_nodes, self.gpu_nodes):
             nodes.node_group.node.add_dependency(*control_plane.node_prerequisites)

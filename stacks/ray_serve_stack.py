@@ -58,7 +58,11 @@ class RayServeStack(Stack):
             self,
             "KubeRayOperator",
             cluster=cluster,
-            **asdict(kuberay_operator(version=settings.kuberay_version, node_labels=system_nodes.labels)),
+            **asdict(
+                kuberay_operator(version=settings.kuberay_version, node_labels=system_nodes.labels).mirrored(
+                    settings.chart_repository
+                )
+            ),
         )
         serve_config = _serve_config(settings)
         access = NamespaceAccess(

@@ -35,6 +35,7 @@ def test_defaults() -> None:
         "gpu_az": None,
         "dlc_image": "763104351884.dkr.ecr.sa-east-1.amazonaws.com/ray:serve-llm-cuda-v1.0",
         "kuberay_version": "1.4.0",
+        "chart_repository": None,
         "ray_version": "2.58.0",
         "ray_service_name": "ray-llm",
         "namespace": "inference",
@@ -107,6 +108,16 @@ def test_account_comes_from_the_cli() -> None:
         ("DLC_IMAGE", "ray", "registry/repository with :tag"),
         ("KUBERAY_VERSION", "1.7.0", "finalizer"),
         ("KUBERAY_VERSION", "1.3.2", "from 1.4.0"),
+        ("CHART_REPOSITORY", "charts.example.com", "https:// or oci://"),
+        ("CHART_REPOSITORY", "http://charts.example.com", "only on the loopback"),
+        ("CHART_REPOSITORY", "http://localhost.example.com/x", "only on the loopback"),
+        ("CHART_REPOSITORY", "https://user:password@charts.example.com", "without credentials"),
+        (
+            "CHART_REPOSITORY",
+            "oci://registry.example.com/Charts",
+            "kuberay-operator, nvidia-device-plugin, aws-efa-k8s-device-plugin",
+        ),
+        ("CHART_REPOSITORY", "oci://", "https:// or oci://"),
         ("RAY_VERSION", "2.58", "exact Ray version"),
         ("RAY_VERSION", "2.5\u0668.0", "exact Ray version"),
         ("SYSTEM_NODE_TYPE", "m7i.0xlarge", "an EC2 instance type"),
@@ -205,6 +216,20 @@ def test_private_endpoint() -> None:
         "203.0.113.0/24",
         "198.51.100.7/32",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://charts.example.com:8443/mirror/", "https://charts.example.com:8443/mirror"),
+        ("oci://123456789012.dkr.ecr.eu-west-1.amazonaws.com/charts", "oci://123456789012.dkr.ecr.eu-west-1.amazonaws.com/charts"),
+        ("http://127.0.0.1:8879", "http://127.0.0.1:8879"),
+        ("http://[::1]:8879/charts", "http://[::1]:8879/charts"),
+        ("", None),
+    ],
+)
+def test_chart_repository(text: str, expected: str | None) -> None:
+    assert load(CHART_REPOSITORY=text).chart_repository == expected
 
 
 def test_image_of_the_region() -> None:

@@ -24,5 +24,6 @@ COMBINATIONS: dict[str, dict[str, str]] = {
         "HF_TOKEN_SECRET": "hugging-face",
         "KUBERAY_VERSION": "1.5.1",
     },
+    "mirrored charts": {"CHART_REPOSITORY": "oci://123456789012.dkr.ecr.eu-west-1.amazonaws.com/charts"},
     **{name: {"GPU_NODE_TYPE": name} for name in efa_instance_types()},
 }

@@ -8,7 +8,12 @@ from settings import SETTING_NAMES, Settings
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 # No literal default: found at deploy time, the region's, or none.
-DEFAULTS = {"GPU_AZ": "(found)", "DLC_IMAGE": "(the region's)", "HF_TOKEN_SECRET": "(none)"}
+DEFAULTS = {
+    "GPU_AZ": "(found)",
+    "DLC_IMAGE": "(the region's)",
+    "HF_TOKEN_SECRET": "(none)",
+    "CHART_REPOSITORY": "(each chart's own)",
+}
 
 
 def test_every_setting_is_documented_with_its_default_and_an_example() -> None:
