@@ -54,7 +54,7 @@ def test_helm_may_pull_the_charts_from_a_private_registry_and_nothing_else(synth
     login, pull = registry_statements(synth(CHART_REPOSITORY=f"oci://{ECR}{path}"))
     assert (login["Action"], login["Resource"]) == ("ecr:GetAuthorizationToken", "*")
     assert pull["Action"] == ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    assert pull["Resource"] == [f"arn:aws:ecr:eu-west-1:123456789012:repository/{prefix}{chart}" for chart in CHARTS]
+    assert set(pull["Resource"]) == {f"arn:aws:ecr:eu-west-1:123456789012:repository/{prefix}{chart}" for chart in CHARTS}
 
 
 def test_helm_may_log_in_to_the_public_registry(synth) -> None:
