@@ -1,17 +1,17 @@
 """The programs of a Kubernetes control plane and of KubeRay: found, or built from their Go modules.
 
-`python -m local.kube.binaries` (make kube-binaries) builds what is missing; the versions are those of the go.mod files
+`python -m local.kube` (make kube-binaries) builds what is missing; the versions are those of the go.mod files
 in local/kube/modules. kubectl and helm are those of the Lambda layer that the application deploys.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import time
 import zipfile
@@ -20,14 +20,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MODULES = Path(__file__).parent / "modules"
+OPERATOR_MODULE = "github.com/ray-project/kuberay/ray-operator"
 # Program: (folder of MODULES, package that is built).
 PACKAGES = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
     "kube-apiserver": ("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
     "kube-controller-manager": ("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
-    "kuberay-operator": ("kuberay", "github.com/ray-project/kuberay/ray-operator"),
+    "kuberay-operator": ("kuberay", OPERATOR_MODULE),
 }
+# Of the operator's Go module: its CRDs, roles and Deployment.
+OPERATOR_CONFIG = "kuberay-config"
 # From the Lambda layer that the application deploys, never from KUBEBUILDER_ASSETS: these are what its handlers run.
 LAYER_PROGRAMS = ("kubectl", "helm")
 # What `go build` needs beside the sources, by go.mod of k8s.io/kubernetes.
@@ -58,9 +61,14 @@ class KubeBinaries:
     def find(cls) -> KubeBinaries:
         """This machine's. Raises BinariesMissing, which names those that are not there."""
         found = cls.here()
-        if missing := [name for name in (*PACKAGES, *LAYER_PROGRAMS) if not found.has(name)]:
+        if missing := [name for name in (*PACKAGES, *LAYER_PROGRAMS, OPERATOR_CONFIG) if not found.has(name)]:
             raise BinariesMissing(f"{', '.join(missing)} not found in {found.looked_in}: {BUILD_COMMAND}")
         return found
+
+    @property
+    def operator_config(self) -> Path:
+        """config/ of the operator's Go module, as far as this project uses it: crd, rbac, manager."""
+        return self.path(OPERATOR_CONFIG)
 
     @property
     def looked_in(self) -> str:
@@ -68,11 +76,11 @@ class KubeBinaries:
         return " or ".join(map(str, [self.assets, self.cache] if self.assets else [self.cache]))
 
     def has(self, name: str) -> bool:
-        """Whether the program is there."""
-        return self._candidate(name).is_file()
+        """Whether the program, or the folder of OPERATOR_CONFIG, is there."""
+        return self._candidate(name).exists()
 
     def path(self, name: str) -> Path:
-        """The program's file. Raises BinariesMissing."""
+        """The program's file, or the folder. Raises BinariesMissing."""
         if not self.has(name):
             raise BinariesMissing(f"{name} not found in {self.looked_in}: {BUILD_COMMAND}")
         return self._candidate(name)
@@ -97,7 +105,7 @@ def kubernetes_version() -> str:
 
 def kuberay_version() -> str:
     """Of the operator, e.g. 1.4.0."""
-    return module_version("kuberay", "github.com/ray-project/kuberay/ray-operator")
+    return module_version("kuberay", OPERATOR_MODULE)
 
 
 def cache() -> Path:
@@ -121,6 +129,8 @@ def build() -> None:
             print(f"building {name} from its Go module ...", flush=True)
             _go_build(name, module, package, have.cache, deadline - started)
             print(f"  {time.monotonic() - started:.0f} s", flush=True)
+    if not have.has(OPERATOR_CONFIG):
+        _operator_config(have.cache)
     wanted = _minor(kubernetes_version())
     if have.assets and (said := _version(have.path("kube-apiserver"))) != wanted:
         raise BinariesMissing(
@@ -138,15 +148,40 @@ def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _go_build(name: str, module: str, package: str, folder: Path, seconds: float) -> None:
+def _operator_config(folder: Path) -> None:
+    answer = subprocess.run(
+        [_go("the operator's configuration"), "mod", "download", "-json", f"{OPERATOR_MODULE}@v{kuberay_version()}"],
+        cwd=MODULES / "kuberay",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode:
+        raise BinariesMissing(f"{OPERATOR_MODULE} cannot be downloaded: {answer.stdout or answer.stderr}")
+    config = Path(json.loads(answer.stdout)["Dir"]) / "config"
+    part = folder / f"{OPERATOR_CONFIG}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    for name in ("crd/bases", "rbac", "manager"):
+        (part / name).mkdir(parents=True)
+        for source in (config / name).glob("*.yaml"):
+            # Not copytree: files of the module cache are read-only.
+            (part / name / source.name).write_bytes(source.read_bytes())
+    part.rename(folder / OPERATOR_CONFIG)
+
+
+def _go(for_what: str) -> str:
+    """The go command. Raises BinariesMissing where there is none or an old one."""
     go = shutil.which("go")
     said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout if go else ""
     version = re.match(r"go(\d+)\.(\d+)", said)
     if not go or not version or tuple(map(int, version.groups())) < GO_MINIMUM:
         wanted = ".".join(map(str, GO_MINIMUM))
-        raise BinariesMissing(
-            f"{name} is built with Go {wanted} or later, found: {said.strip() or 'none'}. Install it from go.dev/dl"
-        )
+        raise BinariesMissing(f"{for_what} needs Go {wanted} or later, found: {said.strip() or 'none'}. Install it from go.dev/dl")
+    return go
+
+
+def _go_build(name: str, module: str, package: str, folder: Path, seconds: float) -> None:
+    go = _go(name)
     major, minor, _ = kubernetes_version().split(".")
     version_package = "k8s.io/component-base/version"
     values = {"gitMajor": major, "gitMinor": minor, "gitVersion": f"v{kubernetes_version()}", "gitTreeState": "clean"}
@@ -179,10 +214,3 @@ def _from_layer(name: str, folder: Path) -> None:
             part.write_bytes(archive.read(f"{name}/{name}"))
     part.chmod(0o755)
     part.rename(folder / name)
-
-
-if __name__ == "__main__":
-    try:
-        build()
-    except BinariesMissing as error:
-        sys.exit(f"make kube-binaries: {error}")

@@ -1,0 +1,18 @@
+"""`python -m local.kube` (make kube-binaries): make or fetch what a local Kubernetes consists of, and say where each part is from."""
+
+from __future__ import annotations
+
+import sys
+
+from local.kube.binaries import BinariesMissing, KubeBinaries, build
+from local.kube.chart_repository import charts, pull_charts
+
+if __name__ == "__main__":
+    try:
+        build()
+        missing = pull_charts(KubeBinaries.find())
+    except BinariesMissing as error:
+        sys.exit(f"make kube-binaries: {error}")
+    for chart in charts():
+        reason = missing.get(chart.chart)
+        print(f"chart {chart.chart} {chart.version}: {f'made here, because {reason}' if reason else chart.repository}")
