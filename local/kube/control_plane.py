@@ -9,10 +9,12 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from local.kube.api_client import ApiClient, ApiError
 from local.kube.binaries import KubeBinaries
 from local.kube.certificates import Certificates
 
@@ -57,6 +59,11 @@ class ControlPlane:
     def admin_kubeconfig(self) -> Path:
         """Credentials of system:masters."""
         return self.folder / "admin.kubeconfig"
+
+    @property
+    def api(self) -> ApiClient:
+        """The API server as the administrator."""
+        return ApiClient.of_kubeconfig(self.admin_kubeconfig)
 
     def start(self) -> None:
         """Returns when the API server is ready. Raises ControlPlaneError."""
@@ -140,7 +147,7 @@ class ControlPlane:
                 [self.binaries.path(name), *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
             )
 
-    def _wait(self, name: str, ready: Any) -> None:
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not ready():
             ended = [part for part, process in self._processes.items() if process.poll() is not None]
@@ -150,13 +157,20 @@ class ControlPlane:
                 end = self.log(part).read_text(errors="replace")[-2000:]
                 self.stop()
                 raise ControlPlaneError(f"{part} {reason}: {end}")
-            time.sleep(0.3)
+            time.sleep(0.1)
 
     def _ready(self) -> bool:
-        return self.kubectl("get", "--raw", "/readyz").returncode == 0
+        return self._answers("/readyz")
 
     def _service_account_made(self) -> bool:
-        return self.kubectl("get", "serviceaccount", "default", "-n", "default").returncode == 0
+        return self._answers("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def _answers(self, path: str) -> bool:
+        try:
+            self.api.text(path)
+        except ApiError:
+            return False
+        return True
 
 
 def _kubeconfig(server: str, authority: Path, token: str) -> dict[str, Any]:
