@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class ControlPlane:
     `port` is the API server's, on all addresses of this network namespace; `addresses` are those that clients use, the
     first of which is the endpoint of the Service `kubernetes`.
     `token_webhook` is a kubeconfig that names a TokenReview webhook, for tokens that the API server does not know.
-    The kubeconfig of an administrator is `admin_kubeconfig`.
+    The kubeconfig of an administrator is `admin_kubeconfig`. `users` have groups, and tokens of their own.
     """
 
     binaries: KubeBinaries
@@ -43,6 +43,8 @@ class ControlPlane:
     port: int
     addresses: tuple[str, ...] = ("127.0.0.1",)
     token_webhook: Path | None = None
+    users: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _tokens: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -73,7 +75,10 @@ class ControlPlane:
         token = secrets.token_hex(16)
         tokens = self.folder / "tokens.csv"
         tokens.touch(mode=0o600)
-        tokens.write_text(f'{token},local-admin,local-admin,"system:masters"\n')
+        rows = {"local-admin": (token, ("system:masters",))}
+        rows |= {user: (secrets.token_hex(16), groups) for user, groups in self.users.items()}
+        self._tokens = {user: own for user, (own, _) in rows.items()}
+        tokens.write_text("".join(f'{own},{user},{user},"{",".join(groups)}"\n' for user, (own, groups) in rows.items()))
         self.admin_kubeconfig.write_text(json.dumps(_kubeconfig(self.endpoint, certificates.authority, token)))
         etcd, peer = _free_port(), _free_port()
         self._run(
@@ -118,6 +123,10 @@ class ControlPlane:
             *(f"--secure-port={_free_port()}", "--bind-address=127.0.0.1"),
         )
         self._wait("kube-controller-manager", self._service_account_made)
+
+    def token(self, user: str) -> str:
+        """The bearer token of one of `users`."""
+        return self._tokens[user]
 
     def stop(self) -> None:
         """End every part, the last started first."""

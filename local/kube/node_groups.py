@@ -8,15 +8,14 @@ import secrets
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ministack.services import ec2, eks
 
 from local.account_facts import instance_types
 from local.kube.api_client import ApiClient, ApiError
-from local.kube.binaries import kubernetes_version
 from local.kube.docker_stand_in import DockerStandIn
+from local.kube.node import node_object
 from local.kube.node_capacity import NodeCapacity
 
 _log = logging.getLogger("node-groups")
@@ -75,64 +74,19 @@ def node_of(group: dict[str, Any], *, number: int, used: set[str]) -> dict[str, 
     instance_type = data.get("InstanceType") or group["instanceTypes"][0]
     vcpus, memory_mib = instance_types()[instance_type][:2]
     volume = next((int(device["Ebs"]["VolumeSize"]) for device in data.get("BlockDeviceMappings", [])), group["diskSize"])
-    capacity = NodeCapacity(vcpus=vcpus, memory_mib=memory_mib, volume_gib=volume)
     name, address = _free_address(subnet["CidrBlock"], region, used)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                **group["labels"],
-                _LABEL: group["nodegroupName"],
-                "eks.amazonaws.com/capacityType": group["capacityType"],
-                "kubernetes.io/arch": "amd64",
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/hostname": name,
-                "node.kubernetes.io/instance-type": instance_type,
-                "topology.kubernetes.io/region": region,
-                "topology.kubernetes.io/zone": zone,
-            },
-        },
-        "spec": {
-            "providerID": f"aws:///{zone}/i-{secrets.token_hex(9)[:17]}",
-            "taints": [
-                {"key": taint["key"], "value": taint.get("value", ""), "effect": _EFFECTS[taint["effect"]]}
-                for taint in group["taints"]
-            ],
-        },
-        "status": {
-            "capacity": capacity.capacity(),
-            "allocatable": capacity.allocatable(),
-            "addresses": [
-                {"type": "InternalIP", "address": address},
-                {"type": "Hostname", "address": name},
-            ],
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "InstanceStarted",
-                    "message": "the local node agent has not reported yet",
-                    "lastHeartbeatTime": now,
-                    "lastTransitionTime": now,
-                }
-            ],
-            "nodeInfo": _node_info(),
-        },
-    }
-
-
-def _node_info() -> dict[str, str]:
-    """The fields are required; what has no meaning here is empty."""
-    names = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeProxyVersion")
-    return {
-        **dict.fromkeys(names, ""),
-        "kubeletVersion": f"v{kubernetes_version()}",
-        "operatingSystem": "linux",
-        "architecture": "amd64",
-    }
+    return node_object(
+        name=name,
+        address=address,
+        zone=zone,
+        region=region,
+        instance_type=instance_type,
+        labels={**group["labels"], _LABEL: group["nodegroupName"], "eks.amazonaws.com/capacityType": group["capacityType"]},
+        taints=[
+            {"key": taint["key"], "value": taint.get("value", ""), "effect": _EFFECTS[taint["effect"]]} for taint in group["taints"]
+        ],
+        capacity=NodeCapacity(vcpus=vcpus, memory_mib=memory_mib, volume_gib=volume),
+    )
 
 
 def _position(node: dict[str, Any], nodes: list[dict[str, Any]]) -> int:
