@@ -27,6 +27,7 @@ MARK = "LOCAL_KUBE_SANDBOX"
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
+_MNT_DETACH = 2
 _PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 30
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -80,13 +81,7 @@ def _first_process(command: list[str]) -> int:
     try:
         _mount(None, "/", _MS_REC | _MS_PRIVATE)
         _mount("proc", "/proc", 0, kind="proc")
-        with tempfile.NamedTemporaryFile("w", prefix="resolv-", delete=False) as resolv:
-            # No name server answers inside; a refusal comes at once, an unreachable one after seconds.
-            resolv.write("nameserver 127.0.0.1\n")
-        configuration = Path("/etc/resolv.conf")
-        if configuration.exists():
-            _mount(resolv.name, str(configuration.resolve()), _MS_BIND)
-        os.unlink(resolv.name)
+        _without_name_servers()
         for arguments in (
             ("link", "set", "lo", "up"),
             ("link", "add", BRIDGE, "type", "bridge"),
@@ -126,6 +121,19 @@ def _supervise(command: list[str]) -> int:
         if pid == process.pid:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
+
+
+def _without_name_servers() -> None:
+    """Outside names are refused at once: a server that cannot be reached would take seconds."""
+    configuration = Path("/etc/resolv.conf")
+    if configuration.exists():
+        folder = tempfile.mkdtemp()
+        _mount("tmpfs", folder, 0, kind="tmpfs")
+        own = Path(folder, "resolv.conf")
+        own.write_text("nameserver 127.0.0.1\n")
+        _mount(str(own), str(configuration.resolve()), _MS_BIND)
+        _libc.umount2(folder.encode(), _MNT_DETACH)
+        os.rmdir(folder)
 
 
 def _mount(source: str | None, target: str, flags: int, *, kind: str | None = None) -> None:

@@ -1,10 +1,10 @@
 """Starts one container, or holds the network of one pod. A program of its own: it changes the namespaces of its process.
 
-    launcher.py pod        stdin: {"hostname", "host_network"}           status: {"ready": true}
-    launcher.py container  stdin: the fields that `_container` reads      status: {"pid"}, or {"error"} and the end
+    launcher.py pod <descriptor>        stdin: {"hostname", "host_network"}   status: {"ready": true}
+    launcher.py container <descriptor>  stdin: what `container` reads         status: {"pid"}, or {"error"} and the end
 
 The first line of stdin is JSON. After it come signal numbers, one a line, for the container's first process; the end of
-stdin, which comes with the end of whoever started this, ends everything at once. The status is written to descriptor 3.
+stdin, which comes with the end of whoever started this, ends everything at once. Status lines go to the descriptor.
 Exit status: that of the container's first process, 128 + signal where one ended it.
 
 Runs with `python -I -S`, hence the standard library only and nothing of this project.
@@ -26,7 +26,7 @@ SYS_PIVOT_ROOT, SYS_MOUNT_SETATTR = {"x86_64": (155, 442), "aarch64": (41, 442)}
 PR_SET_PDEATHSIG = 1
 # Made anew in every container, not taken from the machine.
 OWN = ("dev", "proc", "sys", "tmp", "run", "lost+found")
-STATUS = 3
+STATUS = int(sys.argv[2])
 
 libc = ctypes.CDLL(None, use_errno=True)
 
