@@ -76,6 +76,16 @@ test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulat
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
 	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
 
+.PHONY: test-load
+test-load: .venv-load/.ready ## The load test against endpoints that misbehave
+	.venv-load/bin/pytest --confcutdir=tests/load tests/load
+
+.PHONY: mutation
+mutation: .venv-mutation/.ready ## Change the deciding functions one place at a time and list what no test noticed (12 minutes)
+	rm -rf mutants
+	.venv-mutation/bin/mutmut run --max-children 2
+	.venv-mutation/bin/mutmut results
+
 # --- an AWS account ---------------------------------------------------------------------------------------------------
 
 .PHONY: preflight
@@ -117,5 +127,5 @@ bench: setup ## CPU and memory of synth against an empty Python CDK app
 
 .PHONY: clean
 clean: ## Remove everything that make made
-	rm -rf .venv .venv-* node_modules cdk.out cdk.out.* .local .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* node_modules cdk.out cdk.out.* mutants .local .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
