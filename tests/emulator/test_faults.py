@@ -6,7 +6,10 @@ run as they are.
 """
 
 import json
+import os
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +36,16 @@ SERVICE = {
 }
 
 
+README = Path(__file__).parents[2] / "README.md"
+SHOWN_CHARACTERS = 260
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, tuple[str, str]]:
+    """Fault: (stack, what its event said), of the tests that ran."""
+    return {}
+
+
 @pytest.fixture(scope="module")
 def assembly(emulator):
     return CdkCli(emulator=emulator).synth(emulator.folder / "cdk.out.faults")
@@ -56,14 +69,16 @@ def rolled_back(account, stack: str) -> bool:
     return account.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"] == "ROLLBACK_COMPLETE"
 
 
-@pytest.mark.parametrize(("facts", "offered", "message"), PREFLIGHT.values(), ids=PREFLIGHT)
-def test_preflight_stops_before_anything_costs_money(emulator, account, assembly, offer, reason, facts, offered, message) -> None:
+@pytest.mark.parametrize("fault", PREFLIGHT)
+def test_preflight_stops_before_anything_costs_money(emulator, account, assembly, offer, reason, shown, fault) -> None:
+    facts, offered, message = PREFLIGHT[fault]
     emulator.facts_file.write_text(json.dumps(facts))
     offer(offered)
     with pytest.raises(CdkError, match="network failed"):
         CdkCli(emulator=emulator).deploy(assembly)
     emulator.facts_file.unlink()
     offer({})
+    shown[fault] = (NETWORK, reason(NETWORK))
     assert message in reason(NETWORK)
     assert rolled_back(account, NETWORK)
     made = {
@@ -74,17 +89,42 @@ def test_preflight_stops_before_anything_costs_money(emulator, account, assembly
     assert not made & {"AWS::EC2::Subnet", "AWS::EC2::NatGateway"}
 
 
-@pytest.mark.parametrize(("fault", "message"), SERVICE.values(), ids=SERVICE)
-def test_verification_stops_the_last_stack_with_the_cause(emulator, account, assembly, reason, fault: str, message: str) -> None:
-    (emulator.kube_state / "service.json").write_text(json.dumps({"fault": fault}))
+@pytest.mark.parametrize("fault", SERVICE)
+def test_verification_stops_the_last_stack_with_the_cause(emulator, account, assembly, reason, shown, fault: str) -> None:
+    injected, message = SERVICE[fault]
+    (emulator.kube_state / "service.json").write_text(json.dumps({"fault": injected}))
     started = time.monotonic()
     with pytest.raises(CdkError, match="ray-serve failed"):
         CdkCli(emulator=emulator).deploy(assembly)
+    shown[fault] = (RAY, reason(RAY))
     assert message in reason(RAY)
     assert rolled_back(account, RAY)
     held = json.loads((emulator.kube_state / "ray-llm-multinode.json").read_text())
     assert not any(key.startswith(("RayService/", "Role/")) for key in held["objects"])
     print(f"{fault}: {time.monotonic() - started:.0f} s")
+
+
+def test_the_readme_shows_what_the_events_said(shown) -> None:
+    """UPDATE_README=1 writes the table anew, to be reviewed in the diff."""
+    faults = [*PREFLIGHT, *SERVICE]
+    if set(shown) != set(faults):
+        pytest.skip("the README's table needs every fault: run the whole file")
+    rows = [f"| {fault} | {shown[fault][0].removeprefix('ray-llm-multinode-')} | {_cell(shown[fault][1])} |" for fault in faults]
+    table = "\n".join(["| fault | stopped in | event |", "| --- | --- | --- |", *rows])
+    text = README.read_text()
+    block = re.search(r"\| fault \| stopped in \| event \|\n(?:\|.*\n)+", text)
+    assert block
+    if os.environ.get("UPDATE_README"):
+        README.write_text(text.replace(block[0], f"{table}\n"))
+    else:
+        assert block[0].strip() == table
+
+
+def _cell(event: str) -> str:
+    """The cause, without the framework's "Error:", the place of the logs, and a count in the names of simulated pods."""
+    words = " ".join(event.split()).removeprefix("Error: ").partition(" Logs: ")[0].replace("|", "\\|")
+    words = re.sub(r"\bray-llm-\d+-(prefill|decode)-\d+", r"ray-llm-\1", words)
+    return words if len(words) <= SHOWN_CHARACTERS else f"{words[:SHOWN_CHARACTERS]}..."
 
 
 def test_warn_turns_a_transport_fault_into_an_output(emulator, account) -> None:

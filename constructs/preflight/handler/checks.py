@@ -103,7 +103,7 @@ def _efa(request, fact):
 
     def decide(types):
         if not types[name]["efa"]:
-            return False, f"GPU_NODE_TYPE={name} has no Elastic Fabric Adapter; choose a type that has one, such as g6.8xlarge."
+            return False, f"GPU_NODE_TYPE={name} has no Elastic Fabric Adapter by EC2's word; choose a type that has one."
         return True, f"{name} has EFA"
 
     return _finding("EFA", fact, decide)

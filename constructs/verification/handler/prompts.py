@@ -2,71 +2,13 @@
 
 import random
 
-_WORDS = (
-    "apple",
-    "river",
-    "stone",
-    "cloud",
-    "paper",
-    "green",
-    "house",
-    "light",
-    "water",
-    "music",
-    "table",
-    "chair",
-    "bread",
-    "silver",
-    "window",
-    "garden",
-    "road",
-    "snow",
-    "fire",
-    "bird",
-    "ship",
-    "clock",
-    "glass",
-    "horse",
-    "king",
-    "lake",
-    "moon",
-    "night",
-    "ocean",
-    "plant",
-    "queen",
-    "rain",
-    "sand",
-    "tree",
-    "valley",
-    "wind",
-    "yellow",
-    "bridge",
-    "castle",
-    "desert",
-    "engine",
-    "field",
-    "gold",
-    "hill",
-    "island",
-    "jacket",
-    "kitchen",
-    "ladder",
-    "mirror",
-    "needle",
-    "orange",
-    "pencil",
-    "rabbit",
-    "school",
-    "tiger",
-    "uncle",
-    "village",
-    "winter",
-    "basket",
-    "candle",
-    "doctor",
-    "flower",
-    "hammer",
-)
+_TEXT = """
+    apple river stone cloud paper green house light water music table chair bread silver window garden road snow fire bird
+    ship clock glass horse king lake moon night ocean plant queen rain sand tree valley wind yellow bridge castle desert
+    engine field gold hill island jacket kitchen ladder mirror needle orange pencil rabbit school tiger uncle village winter
+    basket candle doctor flower hammer
+"""
+_WORDS = _TEXT.split()
 
 # About one token each. Four KV blocks of the hybrid models (528 tokens): a reused prefix of several blocks shows a
 # broken cache, a prompt of one block does not.
