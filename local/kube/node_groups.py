@@ -15,7 +15,7 @@ from ministack.services import ec2, eks
 from local.account_facts import instance_types
 from local.kube.api_client import ApiClient, ApiError
 from local.kube.docker_stand_in import DockerStandIn
-from local.kube.node import node_object
+from local.kube.node_object import node_object
 from local.kube.node_capacity import NodeCapacity
 
 _log = logging.getLogger("node-groups")
