@@ -122,10 +122,11 @@ class Account:
         ]
 
     def kube(self, *arguments: str) -> Any:
-        """Ask kubectl or helm (real or stand-in) with the kubeconfig that the last handler used; JSON or None."""
+        """Ask kubectl or helm, real or stand-in; JSON or None."""
         tool, *rest = arguments
+        folder, kubeconfig = self.emulator.kube_client
         answer = subprocess.run(
-            [self.emulator.kube_bin / tool, *rest, "--kubeconfig", str(self.emulator.folder / "tmp" / "kubeconfig")],
+            [folder / tool, *rest, "--kubeconfig", str(kubeconfig)],
             env={**self.emulator.environment},
             capture_output=True,
             text=True,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from local.kube.real_kube import RealKube, free_port
+from local.kube.sandbox import GATEWAY, sandboxed
 
 ROOT = Path(__file__).resolve().parent.parent
 ACCOUNT = "123456789012"
@@ -32,8 +33,8 @@ class Emulator:
     RuntimeError when that earlier run is still alive, or when the emulator does not answer in time.
     `kube` says what is behind an EKS cluster: `recorded`, stand-ins that record what the handlers ask of kubectl, helm
     and the API server; `real`, an API server with scheduler and controllers, the kubectl and helm of the Lambda layer
-    and a Helm repository of its own. It raises BinariesMissing where those are not there. `kube_addresses` are what
-    the clients of that API server reach it at beside 127.0.0.1, the first being that of the Service `kubernetes`.
+    and a Helm repository of its own, and inside local/kube/sandbox.py a node agent that carries out its pods. It raises
+    BinariesMissing where those are not there.
     `kube_bin` is the folder that holds the `kubectl`, `helm` and `aws` of a recorded cluster: the stand-ins of
     local/bin by default, another folder (real binaries) through LOCAL_KUBE_BIN.
     """
@@ -42,7 +43,6 @@ class Emulator:
     region: str = os.environ.get("REGION") or "sa-east-1"
     kube_bin: Path = Path(os.environ.get("LOCAL_KUBE_BIN") or ROOT / "local" / "bin")
     kube: Literal["recorded", "real"] = "recorded"
-    kube_addresses: tuple[str, ...] = ()
     _real_kube: list[RealKube] = field(default_factory=list, init=False, repr=False, compare=False)
     _lock: list[IO[str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -70,6 +70,14 @@ class Emulator:
     def admin_kubeconfig(self, cluster: str) -> Path:
         """An administrator's credentials for a real cluster, while it runs."""
         return self.folder / "clusters" / cluster / "admin.kubeconfig"
+
+    @property
+    def kube_client(self) -> tuple[Path, Path]:
+        """The folder of kubectl and helm, and a kubeconfig for the cluster: an administrator's, or the last handler's."""
+        if self.kube == "recorded":
+            return self.kube_bin, self.folder / "tmp" / "kubeconfig"
+        (kubeconfig,) = self.folder.glob("clusters/*/admin.kubeconfig")
+        return self.folder / "bin", kubeconfig
 
     @property
     def chart_origins(self) -> Mapping[str, str]:
@@ -115,7 +123,8 @@ class Emulator:
         (self.folder / "port").write_text(port)
         path, kube_environment = [str(self.kube_bin)], {}
         if self.kube == "real":
-            self._real_kube.append(RealKube(folder=self.folder, addresses=self.kube_addresses))
+            addresses = (GATEWAY,) if sandboxed() else ()
+            self._real_kube.append(RealKube(folder=self.folder, addresses=addresses))
             path, kube_environment = self._real_kube[0].start(stand_ins=ROOT / "local" / "bin")
         with self.log_file.open("w") as log:
             process = subprocess.Popen(

@@ -24,6 +24,8 @@ from ministack.services.cloudformation import provisioners
 
 from local.kube.binaries import KubeBinaries
 from local.kube.control_plane import START_TIMEOUT_SECONDS, ControlPlane, ControlPlaneError
+from local.kube.node_agent_process import NodeAgentError, NodeAgentProcess
+from local.kube.sandbox import sandboxed
 
 _WEBHOOK = "etc/rancher/k3s/eks-auth-webhook.yaml"
 _AUTHORITY = "server-ca.crt"
@@ -32,6 +34,8 @@ _AUTHORITY = "server-ca.crt"
 @dataclass(slots=True, kw_only=True)
 class DockerStandIn:
     """One control plane per cluster, in `folder`/<cluster>; `addresses` are those that its clients use.
+
+    Inside the sandbox a node agent carries out the cluster's pods; elsewhere they stay as the scheduler leaves them.
 
     After `install`, EKS makes, describes and deletes clusters with a real API server behind their endpoint, and
     CloudFormation's AWS::EKS::Cluster is complete when that answers, or fails with the reason.
@@ -74,6 +78,7 @@ class _Container:
         self.control_plane = ControlPlane(
             binaries=client.binaries, folder=folder, port=port, addresses=client.addresses, token_webhook=self._webhook
         )
+        self._agent = NodeAgentProcess(control_plane=self.control_plane, folder=folder / "node-agent") if sandboxed() else None
 
     def put_archive(self, path: str, data: bytes) -> bool:
         """The one file that is for the API server; containerd's registry mirrors have no use here."""
@@ -87,7 +92,9 @@ class _Container:
     def start(self) -> None:
         try:
             self.control_plane.start()
-        except (ControlPlaneError, OSError, subprocess.CalledProcessError) as error:
+            if self._agent:
+                self._agent.start()
+        except (ControlPlaneError, NodeAgentError, OSError, subprocess.CalledProcessError) as error:
             # ministack would log it and call the cluster active.
             self.failure = str(error)
             raise
@@ -108,6 +115,8 @@ class _Container:
 
     def stop(self, timeout: float = 0) -> None:
         self.running = False
+        if self._agent:
+            self._agent.stop()
         self.control_plane.stop()
 
     def remove(self, **_: Any) -> None:
