@@ -18,6 +18,12 @@ _SYSTEM_TYPES = {"m7i.xlarge": (4, 16384)}
 _LIMIT = 10_000
 
 
+def instance_types() -> dict[str, tuple[int, int, bool]]:
+    """vCPUs, memory in MiB and whether the type has EFA, by its name."""
+    known = {name: (row.vcpus, row.memory_mib, True) for name, row in efa_instance_types().items()}
+    return known | {name: (*row, False) for name, row in _SYSTEM_TYPES.items()}
+
+
 class AccountFacts:
     """Answers from the catalog, changed by a JSON file that is read at every call, so that a test can inject a fault.
 
@@ -42,8 +48,7 @@ class AccountFacts:
         names = ec2._parse_filters(parameters).get("instance-type")
         if not names:
             return ec2._error("InvalidParameterValue", "the local emulator describes exact instance types only", 400)
-        known = {name: (row.vcpus, row.memory_mib, True) for name, row in efa_instance_types().items()}
-        known |= {name: (*row, False) for name, row in _SYSTEM_TYPES.items()}
+        known = instance_types()
         without = self._facts().get("no_efa", [])
         rows = "".join(
             f"<item><instanceType>{name}</instanceType><vCpuInfo><defaultVCpus>{known[name][0]}</defaultVCpus></vCpuInfo>"

@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,9 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
+
+from local.kube.real_kube import RealKube, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 ACCOUNT = "123456789012"
@@ -29,13 +30,20 @@ class Emulator:
 
     Entering it removes whatever an earlier run in the same folder left (processes, state) and starts fresh. It raises
     RuntimeError when that earlier run is still alive, or when the emulator does not answer in time.
-    `kube_bin` is the folder that holds the `kubectl`, `helm` and `aws` which the handlers call: the stand-ins of
+    `kube` says what is behind an EKS cluster: `recorded`, stand-ins that record what the handlers ask of kubectl, helm
+    and the API server; `real`, an API server with scheduler and controllers, the kubectl and helm of the Lambda layer
+    and a Helm repository of its own. It raises BinariesMissing where those are not there. `kube_addresses` are what
+    the clients of that API server reach it at beside 127.0.0.1, the first being that of the Service `kubernetes`.
+    `kube_bin` is the folder that holds the `kubectl`, `helm` and `aws` of a recorded cluster: the stand-ins of
     local/bin by default, another folder (real binaries) through LOCAL_KUBE_BIN.
     """
 
     name: str = "demo"
     region: str = os.environ.get("REGION") or "sa-east-1"
     kube_bin: Path = Path(os.environ.get("LOCAL_KUBE_BIN") or ROOT / "local" / "bin")
+    kube: Literal["recorded", "real"] = "recorded"
+    kube_addresses: tuple[str, ...] = ()
+    _real_kube: list[RealKube] = field(default_factory=list, init=False, repr=False, compare=False)
     _lock: list[IO[str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -59,6 +67,15 @@ class Emulator:
         """Where the stand-ins of kubectl and helm keep their log and what they were given."""
         return self.folder / "kube"
 
+    def admin_kubeconfig(self, cluster: str) -> Path:
+        """An administrator's credentials for a real cluster, while it runs."""
+        return self.folder / "clusters" / cluster / "admin.kubeconfig"
+
+    @property
+    def chart_origins(self) -> Mapping[str, str]:
+        """Where each chart of the real cluster's Helm repository comes from."""
+        return self._real_kube[0].charts.origins
+
     @property
     def log_file(self) -> Path:
         """Output of the emulator and of every handler."""
@@ -75,6 +92,8 @@ class Emulator:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
         return {
             **inherited,
+            # A setting of the application, so the CDK CLI takes it up.
+            **({"CHART_REPOSITORY": self._real_kube[0].charts.url} if self._real_kube else {}),
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": ACCOUNT,
             "AWS_SECRET_ACCESS_KEY": "local",
@@ -92,10 +111,12 @@ class Emulator:
         self._remove_earlier_run()
         self.kube_state.mkdir(parents=True)
         (self.folder / "tmp").mkdir()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
+        port = str(free_port())
         (self.folder / "port").write_text(port)
+        path, kube_environment = [str(self.kube_bin)], {}
+        if self.kube == "real":
+            self._real_kube.append(RealKube(folder=self.folder, addresses=self.kube_addresses))
+            path, kube_environment = self._real_kube[0].start(stand_ins=ROOT / "local" / "bin")
         with self.log_file.open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "local.emulator_process"],
@@ -121,7 +142,8 @@ class Emulator:
                     "S3_DATA_DIR": str(self.folder / "s3"),
                     "TMPDIR": str(self.folder / "tmp"),
                     "TEST_OUTDIR": str(self.folder / "tmp"),
-                    "PATH": os.pathsep.join([str(self.kube_bin), str(Path(sys.executable).parent), os.environ["PATH"]]),
+                    **kube_environment,
+                    "PATH": os.pathsep.join([*path, str(Path(sys.executable).parent), os.environ["PATH"]]),
                 },
             )
         (self.folder / "pid").write_text(str(process.pid))
@@ -131,6 +153,8 @@ class Emulator:
     def __exit__(self, *_: object) -> None:
         self._kill(int((self.folder / "pid").read_text()))
         (self.folder / "pid").unlink()
+        if self._real_kube:
+            self._real_kube.pop().stop()
         for entry in self.folder.iterdir():  # hundreds of megabytes of unpacked layers and assets
             if entry.is_dir() and entry != self.kube_state:
                 shutil.rmtree(entry, ignore_errors=True)
@@ -157,6 +181,8 @@ class Emulator:
                     break
                 time.sleep(0.1)
         self._kill(process.pid)
+        if self._real_kube:
+            self._real_kube.pop().stop()
         raise RuntimeError(f"the emulator did not start:\n{self.log_file.read_text()[-2000:]}")
 
     def _remove_earlier_run(self) -> None:

@@ -1,4 +1,4 @@
-"""`python -m local.kube` (make kube-binaries): make or fetch what a local Kubernetes consists of, and say where each part is from."""
+"""`python -m local.kube` (make kube-binaries): get what a local Kubernetes consists of, and say where each part is from."""
 
 from __future__ import annotations
 

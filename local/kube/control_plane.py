@@ -9,10 +9,12 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from local.kube.api_client import ApiClient, ApiError
 from local.kube.binaries import KubeBinaries
 from local.kube.certificates import Certificates
 
@@ -33,7 +35,7 @@ class ControlPlane:
     `port` is the API server's, on all addresses of this network namespace; `addresses` are those that clients use, the
     first of which is the endpoint of the Service `kubernetes`.
     `token_webhook` is a kubeconfig that names a TokenReview webhook, for tokens that the API server does not know.
-    The kubeconfig of an administrator is `admin_kubeconfig`.
+    The kubeconfig of an administrator is `admin_kubeconfig`. `users` have groups, and tokens of their own.
     """
 
     binaries: KubeBinaries
@@ -41,6 +43,8 @@ class ControlPlane:
     port: int
     addresses: tuple[str, ...] = ("127.0.0.1",)
     token_webhook: Path | None = None
+    users: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _tokens: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -58,6 +62,11 @@ class ControlPlane:
         """Credentials of system:masters."""
         return self.folder / "admin.kubeconfig"
 
+    @property
+    def api(self) -> ApiClient:
+        """The API server as the administrator."""
+        return ApiClient.of_kubeconfig(self.admin_kubeconfig)
+
     def start(self) -> None:
         """Returns when the API server is ready. Raises ControlPlaneError."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +75,10 @@ class ControlPlane:
         token = secrets.token_hex(16)
         tokens = self.folder / "tokens.csv"
         tokens.touch(mode=0o600)
-        tokens.write_text(f'{token},local-admin,local-admin,"system:masters"\n')
+        rows = {"local-admin": (token, ("system:masters",))}
+        rows |= {user: (secrets.token_hex(16), groups) for user, groups in self.users.items()}
+        self._tokens = {user: own for user, (own, _) in rows.items()}
+        tokens.write_text("".join(f'{own},{user},{user},"{",".join(groups)}"\n' for user, (own, groups) in rows.items()))
         self.admin_kubeconfig.write_text(json.dumps(_kubeconfig(self.endpoint, certificates.authority, token)))
         etcd, peer = _free_port(), _free_port()
         self._run(
@@ -112,6 +124,10 @@ class ControlPlane:
         )
         self._wait("kube-controller-manager", self._service_account_made)
 
+    def token(self, user: str) -> str:
+        """The bearer token of one of `users`."""
+        return self._tokens[user]
+
     def stop(self) -> None:
         """End every part, the last started first."""
         for process in reversed(self._processes.values()):
@@ -140,7 +156,7 @@ class ControlPlane:
                 [self.binaries.path(name), *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
             )
 
-    def _wait(self, name: str, ready: Any) -> None:
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not ready():
             ended = [part for part, process in self._processes.items() if process.poll() is not None]
@@ -150,13 +166,20 @@ class ControlPlane:
                 end = self.log(part).read_text(errors="replace")[-2000:]
                 self.stop()
                 raise ControlPlaneError(f"{part} {reason}: {end}")
-            time.sleep(0.3)
+            time.sleep(0.1)
 
     def _ready(self) -> bool:
-        return self.kubectl("get", "--raw", "/readyz").returncode == 0
+        return self._answers("/readyz")
 
     def _service_account_made(self) -> bool:
-        return self.kubectl("get", "serviceaccount", "default", "-n", "default").returncode == 0
+        return self._answers("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def _answers(self, path: str) -> bool:
+        try:
+            self.api.text(path)
+        except ApiError:
+            return False
+        return True
 
 
 def _kubeconfig(server: str, authority: Path, token: str) -> dict[str, Any]:
