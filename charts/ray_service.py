@@ -125,8 +125,9 @@ class RayServiceChart(Chart):
             "minReplicas": workers,
             "maxReplicas": workers,
             "rayStartParams": {
-                # KubeRay puts the value into a shell command as it is, hence a JSON string of a JSON object.
-                "resources": json.dumps(json.dumps({resource: 1})),
+                # KubeRay puts the value into a shell command as it is, hence the quotes; and reads what is between them
+                # as JSON before it passes the number of GPUs, which it does not pass where that fails.
+                "resources": f"'{json.dumps({resource: 1})}'",
                 "object-store-memory": str(self._worker.shared_memory_gib * _GIB // 2),
             },
             "template": self._pod(

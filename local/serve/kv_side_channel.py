@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
 from typing import Any
+
+from local.serve.efa_counters import EfaCounters
 
 # vLLM's default kv_lease_duration, seconds: a transfer that nobody fetches is dropped.
 _LEASE_S = 30
+# A token's share of the KV cache. Real models have tens of KiB; this is enough to be told from anything else on the wire.
+_BYTES_PER_TOKEN = 1024
 
 
 class TransferError(Exception):
     """The remote engine is not there, is another one, or does not hold the request."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """What a fetch brought: the prompt, and how many bytes of KV cache came with it."""
+
+    prompt: str
+    kv_bytes: int
+
+
 class KvSideChannel:
     """One port for each tensor parallel rank, as NIXL's workers have: two engines on one port cannot both start."""
 
-    def __init__(self, *, engine_id: str, backend: str, host: str, port: int, ranks: int) -> None:
+    def __init__(self, *, engine_id: str, backend: str, host: str, port: int, ranks: int, efa: EfaCounters | None) -> None:
         self._engine_id, self._backend = engine_id, backend
         self._host, self._port, self._ranks = host, port, ranks
+        self._efa = efa
         self._held: dict[str, str] = {}
         self._servers: list[asyncio.Server] = []
 
@@ -52,8 +66,8 @@ class KvSideChannel:
             "tp_size": self._ranks,
         }
 
-    async def fetch(self, transfer: dict[str, Any]) -> str:
-        """The prompt that the engine named in `transfer` holds; it is held no longer.
+    async def fetch(self, transfer: dict[str, Any]) -> Transfer:
+        """What the engine named in `transfer` holds; it is held no longer.
 
         Raises:
             TransferError: nobody listens there, it is another engine or backend, or it has no such request.
@@ -67,26 +81,32 @@ class KvSideChannel:
             reader, writer = await asyncio.open_connection(transfer["remote_host"], transfer["remote_port"])
             try:
                 writer.write(json.dumps(question).encode() + b"\n")
-                answer = json.loads(await reader.read())
+                head, _, cache = (await reader.read()).partition(b"\n")
+                answer = json.loads(head)
             finally:
                 writer.close()
         except (OSError, ValueError) as error:
             raise TransferError(f"{transfer['remote_host']}:{transfer['remote_port']}: {error}") from error
         if "error" in answer:
             raise TransferError(answer["error"])
-        return answer["prompt"]
+        return Transfer(prompt=answer["prompt"], kv_bytes=len(cache))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         question = json.loads(await reader.readline())
         own = {"engine_id": self._engine_id, "backend": self._backend}
         wrong = [f"{key} is {value}, not {question[key]}" for key, value in own.items() if question[key] != value]
+        cache = b""
         if wrong:
             answer = {"error": "; ".join(wrong)}
         elif question["request_id"] not in self._held:
             answer = {"error": f"{self._engine_id} holds no request {question['request_id']}"}
         else:
-            answer = {"prompt": self._held.pop(question["request_id"])}
+            prompt = self._held.pop(question["request_id"])
+            answer, cache = {"prompt": prompt}, bytes(len(prompt.split()) * _BYTES_PER_TOKEN)
         # Read to its end on the other side: asyncio's lines have 64 KiB at most, prompts may have more.
-        writer.write(json.dumps(answer).encode())
+        sent = json.dumps(answer).encode() + b"\n" + cache
+        writer.write(sent)
         await writer.drain()
+        if self._efa:
+            self._efa.sent(len(sent))
         writer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -23,7 +24,9 @@ from ray.llm._internal.serve.core.engine.protocol import LLMEngine
 from vllm import envs
 from vllm.config.kv_transfer import KVTransferConfig
 
+from local.serve.efa_counters import EfaCounters
 from local.serve.kv_side_channel import KvSideChannel, TransferError
+from local.serve.nixl_metrics import NixlMetrics
 
 _PREFILL_S_PER_TOKEN = 0.0002
 _DECODE_S_PER_TOKEN = 0.02
@@ -36,7 +39,8 @@ class StandInEngine(LLMEngine):
 
     Real in it: Ray's set-up of the connector (engine id, side-channel host and port), vLLM's engine argument names and
     KVTransferConfig, the request and response models, the roles, the length limit, `max_num_seqs`, one port for each
-    rank. Not real: tokens are words, there is no model, no GPU memory and no NIXL.
+    rank. Not real: tokens are words, there is no model, no GPU memory and no NIXL; the KV cache is zeros, as many bytes as
+    are counted. Where EFA devices are simulated, LIBFABRIC needs one and raises its counter by what was sent.
     """
 
     def __init__(self, llm_config: LLMConfig) -> None:
@@ -51,15 +55,21 @@ class StandInEngine(LLMEngine):
         self._is_prefill = transfer.kv_role == "kv_producer"
         self._max_model_len: int = arguments["max_model_len"]
         self._sequences = asyncio.Semaphore(arguments.get("max_num_seqs", 256))
+        efa = EfaCounters.of_environment() if backend == "LIBFABRIC" else None
+        if efa and os.environ.get("FI_PROVIDER") == "efa":
+            efa.require()
+        self._metrics = NixlMetrics(model=self._config.model_id)
         self._channel = KvSideChannel(
             engine_id=str(transfer.engine_id),
             backend=backend,
             host=envs.VLLM_NIXL_SIDE_CHANNEL_HOST,
             port=envs.VLLM_NIXL_SIDE_CHANNEL_PORT,
             ranks=self._config.get_engine_config().num_devices,
+            efa=efa,
         )
         await self._channel.listen()
         print(f"Initializing NIXL worker {transfer.engine_id}", flush=True)
+        print(f"Backend {backend} was instantiated", flush=True)
         facts = {
             "role": transfer.kv_role,
             "max_model_len": self._max_model_len,
@@ -99,12 +109,15 @@ class StandInEngine(LLMEngine):
                 transfer = self._channel.hold(request_id=request.request_id, prompt=prompt)
                 yield _whole(request, [""], length, chat=chat, finish="length", kv_transfer_params=transfer)
                 return
+            began = time.monotonic()
             try:
                 received = await self._channel.fetch(request.kv_transfer_params)
             except TransferError as error:
+                self._metrics.failed()
                 yield _error(f"KV transfer failed: {error}", type_="InternalServerError", code=500)
                 return
-            words = [f" {word}" for word in ("You", "said:", *received.split())]
+            self._metrics.transferred(count=received.kv_bytes, seconds=time.monotonic() - began)
+            words = [f" {word}" for word in ("You", "said:", *received.prompt.split())]
             answer = words[: min(max_tokens or _MOST_TOKENS, _MOST_TOKENS)]
             finish = "stop" if len(answer) == len(words) else "length"
             if not request.stream:

@@ -172,6 +172,12 @@ def test_ray_parameters_are_strings_that_a_shell_reads_back(synth) -> None:
     assert [json.loads(text) for text in read] == [{"pd_prefill": 1}, {"pd_decode": 1}]
 
 
+def test_ray_resources_are_json_between_quotes_as_kuberay_reads_them(synth) -> None:
+    """KubeRay 1.4 (getResourcesMap) strips quotes and reads JSON; where it cannot, it starts workers without --num-gpus."""
+    for group in synth().object("RayService")["spec"]["rayClusterConfig"]["workerGroupSpecs"]:
+        assert json.loads(group["rayStartParams"]["resources"].strip("'\"` ")).values()
+
+
 def test_shared_memory_is_memory_backed_and_within_the_limit(synth) -> None:
     for group in synth().object("RayService")["spec"]["rayClusterConfig"]["workerGroupSpecs"]:
         spec = group["template"]["spec"]

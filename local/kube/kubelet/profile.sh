@@ -1,0 +1,1 @@
+# PATH is the image's.
