@@ -60,7 +60,7 @@ format: setup ## Put the code into the project's style
 # --- tests ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: lint test-fast test-emulator test-serve test-load ## Everything: lint, unit, templates, static checks, emulator, real Ray, load test
+test: lint test-fast test-emulator test-serve test-load test-kube ## Everything: lint, unit, templates, static checks, emulator, real Ray, load test, real Kubernetes
 
 .PHONY: test-fast
 test-fast: setup ## Unit, template and static tests
@@ -87,6 +87,17 @@ mutation: .venv-mutation/.ready ## Change the deciding functions one place at a 
 	rm -rf mutants
 	.venv-mutation/bin/mutmut run --max-children 2
 	.venv-mutation/bin/mutmut results
+
+.PHONY: kube-binaries
+kube-binaries: setup ## Get the programs of a local Kubernetes, once: from their Go modules, some 15 minutes; and the charts
+	$(BIN)/python -m local.kube
+
+# Go or a module proxy may be out of reach where the other tiers run: then this says what is missing, and what gets it.
+.PHONY: test-kube
+test-kube: setup .venv-local/.ready ## The manifests on a real API server, scheduler and garbage collector
+	@if $(BIN)/python -m local.kube; \
+	then .venv-local/bin/python -m local.kube.sandbox -- .venv-local/bin/pytest --confcutdir=tests/kube tests/kube; \
+	else echo "test-kube was NOT RUN, for the reason above."; fi
 
 # --- an AWS account ---------------------------------------------------------------------------------------------------
 

@@ -19,17 +19,17 @@ from typing import Any
 
 from local.kube.api_client import ApiClient
 from local.kube.binaries import KubeBinaries
-from local.kube.node import cluster_dns
-from local.kube.node.cluster_dns import ClusterDns
-from local.kube.node.event_recorder import EventRecorder
-from local.kube.node.image_catalogue import ImageCatalogue
-from local.kube.node.informer import Informer
-from local.kube.node.kubelet_endpoint import KubeletEndpoint
-from local.kube.node.node_hardware import NodeHardware
-from local.kube.node.node_keeper import NodeKeeper
-from local.kube.node.pod_network import PodNetwork, add_local_address
-from local.kube.node.pod_worker import PodWorker
-from local.kube.node.service_proxy import ServiceProxy
+from local.kube.kubelet import cluster_dns
+from local.kube.kubelet.cluster_dns import ClusterDns
+from local.kube.kubelet.event_recorder import EventRecorder
+from local.kube.kubelet.image_catalogue import ImageCatalogue
+from local.kube.kubelet.informer import Informer
+from local.kube.kubelet.kubelet_endpoint import KubeletEndpoint
+from local.kube.kubelet.node_hardware import NodeHardware
+from local.kube.kubelet.node_keeper import NodeKeeper
+from local.kube.kubelet.pod_network import PodNetwork, add_local_address
+from local.kube.kubelet.pod_worker import PodWorker
+from local.kube.kubelet.service_proxy import ServiceProxy
 
 _log = logging.getLogger("node-agent")
 

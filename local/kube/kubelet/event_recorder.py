@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.kube.api_client import ApiClient, ApiError
-from local.kube.node.clock import now
+from local.kube.kubelet.clock import now
 
 _log = logging.getLogger("node-agent")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.kube.binaries import KubeBinaries, kuberay_version
-from local.kube.node.image import Image
+from local.kube.kubelet.image import Image
 from local.serve.engine_environment import ROOT, engine_environment
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from local.kube.node.clock import now
+from local.kube.kubelet.clock import now
 
 
 class _Container(Protocol):

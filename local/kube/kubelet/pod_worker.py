@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from local.kube.api_client import ApiClient, ApiError
-from local.kube.node import cluster_dns, pod_environment, pod_status
-from local.kube.node.clock import now
-from local.kube.node.container import Container
-from local.kube.node.container_process import ContainerProcess, StartError
-from local.kube.node.event_recorder import EventRecorder
-from local.kube.node.image import Image
-from local.kube.node.image_catalogue import ImageCatalogue, ImageError
-from local.kube.node.node_hardware import NodeHardware
-from local.kube.node.pod_environment import EnvironmentRefused
-from local.kube.node.pod_network import PodNetwork, PodSandbox
-from local.kube.node.pod_volumes import PodVolumes, VolumeError, contents
+from local.kube.kubelet import cluster_dns, pod_environment, pod_status
+from local.kube.kubelet.clock import now
+from local.kube.kubelet.container import Container
+from local.kube.kubelet.container_process import ContainerProcess, StartError
+from local.kube.kubelet.event_recorder import EventRecorder
+from local.kube.kubelet.image import Image
+from local.kube.kubelet.image_catalogue import ImageCatalogue, ImageError
+from local.kube.kubelet.node_hardware import NodeHardware
+from local.kube.kubelet.pod_environment import EnvironmentRefused
+from local.kube.kubelet.pod_network import PodNetwork, PodSandbox
+from local.kube.kubelet.pod_volumes import PodVolumes, VolumeError, contents
 
 _log = logging.getLogger("node-agent")
 _TICK_SECONDS = 0.25

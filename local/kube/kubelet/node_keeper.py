@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.kube.api_client import ApiClient, ApiError
-from local.kube.node.clock import now, now_micro
-from local.kube.node.kubelet_endpoint import PORT
-from local.kube.node.node_hardware import NodeHardware
+from local.kube.kubelet.clock import now, now_micro
+from local.kube.kubelet.kubelet_endpoint import PORT
+from local.kube.kubelet.node_hardware import NodeHardware
 
 _log = logging.getLogger("node-agent")
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

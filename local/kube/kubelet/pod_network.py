@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.kube.node.container_process import launch
+from local.kube.kubelet.container_process import launch
 from local.kube.sandbox import BRIDGE, GATEWAY, POD_NETWORK
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.kube.node.clock import now
-from local.kube.node.container_process import ContainerProcess
-from local.kube.node.probe import Probe
+from local.kube.kubelet.clock import now
+from local.kube.kubelet.container_process import ContainerProcess
+from local.kube.kubelet.probe import Probe
 
 # The kubelet's: the first restart at once, then 10 s, doubled up to 5 minutes, forgotten after 10 minutes of running.
 _BACK_OFF_SECONDS, _LONGEST_BACK_OFF_SECONDS, _FORGIVEN_AFTER_SECONDS = 10.0, 300.0, 600.0

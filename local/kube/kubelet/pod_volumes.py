@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from local.kube.api_client import ApiClient, ApiError
-from local.kube.node.node_hardware import NodeHardware
-from local.kube.node.pod_environment import EnvironmentRefused, field_value, quantity
+from local.kube.kubelet.node_hardware import NodeHardware
+from local.kube.kubelet.pod_environment import EnvironmentRefused, field_value, quantity
 
 _MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.kube.node.container_process import ContainerProcess
+from local.kube.kubelet.container_process import ContainerProcess
 
 _OUTPUT_LIMIT = 500
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from local.kube.node.pod_network import add_local_address
+from local.kube.kubelet.pod_network import add_local_address
 
 _log = logging.getLogger("service-proxy")
 
