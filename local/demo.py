@@ -1,23 +1,34 @@
 """`python -m local.demo`: the real CDK CLI deploys, updates and destroys the application on a local AWS.
 
 Exit status 0 only if every step succeeded, every resource of every template was found in its service as the template
-asks for it, the changed setting arrived, and nothing was left.
+asks for it, the changed setting arrived, and nothing was left. With `--kube real` the cluster is a real one, which answers
+a chat completion after the deployment and after the update, and holds nothing of the application in the end.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
 
 from local.account import Account, Row
 from local.cdk_cli import CdkCli, CdkError
 from local.emulator import Emulator
+from local.kube import sandbox
+from local.kube.api_client import ApiClient
+from local.kube.binaries import BinariesMissing
+from local.kube.live_service import LiveService, left_in_cluster
+from local.serve.openai_client import OpenAiClient
 
 CHANGED_SETTING = {"MAX_MODEL_LEN": "8192"}
+_PROMPT = "Explain the benefits of prefill/decode disaggregation."
 
 
 class DemoError(Exception):
@@ -50,6 +61,7 @@ class Demo:
         _print_outputs(account.outputs(assembly))
         _print_table(rows)
         _check(rows)
+        self._ask()
 
         changed.deploy(changed_assembly)
         updated = account.compare(changed_assembly)
@@ -59,7 +71,9 @@ class Demo:
         if not any(row.status == "UPDATE_COMPLETE" for row in updated):
             raise DemoError("the changed setting reached no resource")
         self._say(f"updated with {_as_text(CHANGED_SETTING)}: nothing was replaced, the cluster holds the new manifest")
+        self._ask()
 
+        self._destroy_ray_serve(changed, changed_assembly)
         changed.destroy(changed_assembly)
         left = sorted(account.inventory() - before) + [f"{row.type} {row.physical_id}" for row in account.gone(updated)]
         if left:
@@ -70,6 +84,38 @@ class Demo:
             f"{len(rows)} resources in {stacks} stacks deployed, updated and destroyed; 0 differences, 0 left over, "
             f"{self._seconds():.0f} s"
         )
+
+    def _ask(self) -> None:
+        """A chat completion through the Service, streamed."""
+        if self.emulator.kube == "recorded":
+            return
+        service = self._service()
+        print(f"\n{service.table()}\n")
+        client = OpenAiClient(url=service.url())
+        (model,) = client.models()
+        self._say(f"{model} at {client.url}, streamed: {_PROMPT}")
+        pieces = 0
+        for piece in client.stream(model=model, text=_PROMPT, max_tokens=24):
+            print(piece, end="", flush=True)
+            pieces += bool(piece)
+        print()
+        if not pieces:
+            raise DemoError("the chat completion had no token")
+
+    def _destroy_ray_serve(self, cli: CdkCli, assembly: Path) -> None:
+        """The last stack alone, to see that the cluster holds nothing of it."""
+        if self.emulator.kube == "recorded":
+            return
+        api = self._service().api
+        cli.destroy(assembly, stack="RayServeStack")
+        left = left_in_cluster(api)
+        if left:
+            raise DemoError("left over in the cluster: " + ", ".join(sorted(left)))
+        self._say("destroyed the ray-serve stack: the cluster holds nothing of it but KubeRay's definitions")
+
+    def _service(self) -> LiveService:
+        _, kubeconfig = self.emulator.kube_client
+        return LiveService.only_one(ApiClient.of_kubeconfig(kubeconfig))
 
     def _seconds(self) -> float:
         return time.monotonic() - self.started
@@ -109,12 +155,24 @@ def _as_text(settings: Mapping[str, str]) -> str:
 
 
 def main() -> int:
-    """Run once on a fresh emulator; an argument names its folder, so that runs can be told apart."""
-    fresh = Emulator(name=sys.argv[1] if len(sys.argv) > 1 else "demo")
+    """Run once on a fresh emulator."""
+    parser = argparse.ArgumentParser(prog="python -m local.demo", description="Deploy, update and destroy on a local AWS")
+    parser.add_argument("name", nargs="?", default="demo", help="of the run's folder, so that runs can be told apart")
+    parser.add_argument("--kube", choices=("recorded", "real"), default="recorded", help="what is behind the EKS cluster")
+    asked = parser.parse_args()
+    if asked.kube == "real" and not sandbox.sandboxed():
+        try:
+            return sandbox.run([sys.executable, "-m", "local.demo", *sys.argv[1:]])
+        except sandbox.SandboxError as error:
+            print(error, file=sys.stderr)
+            return 1
+    fresh = Emulator(name=asked.name, kube=asked.kube)
     try:
         with fresh as emulator:
+            for chart, origin in emulator.chart_origins.items():
+                print(f"chart {chart}: {origin}")
             summary = Demo(emulator=emulator).run()
-    except (DemoError, CdkError, RuntimeError) as error:
+    except (DemoError, CdkError, BinariesMissing, httpx.HTTPError, EOFError, RuntimeError) as error:
         print(f"make local FAILED: {error}", file=sys.stderr)
         print(f"The emulator's log: {fresh.log_file}", file=sys.stderr)
         return 1

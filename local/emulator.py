@@ -81,8 +81,8 @@ class Emulator:
 
     @property
     def chart_origins(self) -> Mapping[str, str]:
-        """Where each chart of the real cluster's Helm repository comes from."""
-        return self._real_kube[0].charts.origins
+        """Where each chart of the real cluster's Helm repository comes from; none of a recorded one."""
+        return self._real_kube[0].charts.origins if self._real_kube else {}
 
     @property
     def log_file(self) -> Path:

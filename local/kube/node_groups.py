@@ -15,8 +15,8 @@ from ministack.services import ec2, eks
 from local.account_facts import instance_types
 from local.kube.api_client import ApiClient, ApiError
 from local.kube.docker_stand_in import DockerStandIn
-from local.kube.node_object import node_object
 from local.kube.node_capacity import NodeCapacity
+from local.kube.node_object import node_object
 
 _log = logging.getLogger("node-groups")
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}

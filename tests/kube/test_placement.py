@@ -13,8 +13,8 @@ import pytest
 from catalog.efa_instance_type import efa_instance_types
 from local.account_facts import instance_types
 from local.kube.api_client import ApiClient
-from local.kube.node_object import node_object
 from local.kube.node_capacity import NodeCapacity
+from local.kube.node_object import node_object
 from tests.stacks.settings_matrix import COMBINATIONS
 
 PODS = "/api/v1/namespaces/inference/pods"
