@@ -53,6 +53,10 @@ class ApiClient:
         """A strategic merge patch; the object afterwards."""
         return json.loads(self._request("PATCH", path, json.dumps(change), "application/strategic-merge-patch+json"))
 
+    def merge(self, path: str, change: dict[str, Any]) -> Any:
+        """A JSON merge patch, which custom resources take; the object afterwards."""
+        return json.loads(self._request("PATCH", path, json.dumps(change), "application/merge-patch+json"))
+
     def delete(self, path: str) -> None:
         """What is not there is deleted."""
         try:

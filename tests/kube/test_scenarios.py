@@ -1,0 +1,194 @@
+"""The whole application on a real cluster: what happens to it, and that it answers afterwards. The tests build on each other.
+
+Real CDK CLI, handlers, kubectl, helm, API server, scheduler, controllers, KubeRay operator and Ray; see the README for what is
+simulated. Every deployment ends with the application's own verification.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.account import Account
+from local.cdk_cli import CdkCli
+from local.emulator import Emulator
+from local.kube.api_client import ApiClient, ApiError
+from local.kube.live_service import LiveService, left_in_cluster
+from local.kube.sandbox import sandboxed
+from local.serve.openai_client import OpenAiClient
+
+RAY = "ray-llm-multinode-ray-serve"
+PATIENCE_SECONDS = 240.0
+OPERATOR = "/api/v1/namespaces/kuberay-system/pods"
+
+
+class Application:
+    """Deploys settings and asks what came of it."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self.emulator, self.account = emulator, Account(emulator=emulator)
+        self._assemblies: dict[tuple[tuple[str, str], ...], Path] = {}
+
+    @property
+    def api(self) -> ApiClient:
+        _, kubeconfig = self.emulator.kube_client
+        return ApiClient.of_kubeconfig(kubeconfig)
+
+    @property
+    def service(self) -> LiveService:
+        return LiveService.only_one(self.api)
+
+    def assembly(self, settings: Mapping[str, str]) -> Path:
+        key = tuple(sorted(settings.items()))
+        if key not in self._assemblies:
+            folder = self.emulator.folder / f"cdk.out.{len(self._assemblies)}"
+            self._assemblies[key] = CdkCli(emulator=self.emulator, settings=settings).synth(folder)
+        return self._assemblies[key]
+
+    def deploy(self, **settings: str) -> dict[str, str]:
+        """The last stack's outputs."""
+        assembly = self.assembly(settings)
+        CdkCli(emulator=self.emulator, settings=settings).deploy(assembly)
+        return self.account.outputs(assembly)[RAY]
+
+    def chat(self) -> str:
+        client = OpenAiClient(url=self.service.url())
+        (model,) = client.models()
+        return "".join(client.stream(model=model, text="one two three", max_tokens=24))
+
+    def pods(self) -> dict[str, str]:
+        """Name by uid."""
+        return {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.service.pods()}
+
+    def answers(self) -> bool:
+        """Whether as many pods as ever run, and the service answers."""
+        try:
+            running = [pod for pod in self.service.pods() if pod["status"].get("phase") == "Running"]
+            return len(running) == 3 and "three" in self.chat()
+        except (ApiError, LookupError, httpx.HTTPError, EOFError):
+            return False
+
+
+def until(done: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := done()):
+        assert time.monotonic() < deadline, what
+        time.sleep(1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def application(binaries) -> Iterator[Application]:
+    assert sandboxed(), "pods need namespaces of their own: make test-kube"
+    with Emulator(name="kube-scenarios", kube="real") as emulator:
+        CdkCli(emulator=emulator).bootstrap()
+        yield Application(emulator)
+
+
+def test_a_first_deployment_is_verified_and_answers(application: Application) -> None:
+    outputs = application.deploy()
+    assert outputs["KvTransferBackend"] == "LIBFABRIC"
+    assert int(outputs["EfaBytesPerRequest"]) > 0
+    assert outputs["PrefillNodes"] != outputs["DecodeNodes"]
+    assert "three" in application.chat()
+    rows = application.account.compare(application.assembly({}))
+    assert [f"{row.logical_id}: {row.problem}" for row in rows if row.problem] == []
+
+
+def test_a_changed_serve_configuration_is_applied_in_place(application: Application) -> None:
+    before, generation = application.pods(), application.service.ray_service()["metadata"]["generation"]
+    verified = application.account.outputs(application.assembly({}))[RAY]["VerifiedAt"]
+    outputs = application.deploy(MAX_MODEL_LEN="8192")
+    assert application.pods() == before
+    assert application.service.ray_service()["metadata"]["generation"] > generation
+    assert outputs["VerifiedAt"] != verified
+    assert "three" in application.chat()
+
+
+def test_an_edit_by_hand_is_put_back_by_the_next_deployment(application: Application) -> None:
+    service = application.service
+    path = f"/apis/ray.io/v1/namespaces/{service.namespace}/rayservices/{service.name}"
+    config = service.ray_service()["spec"]["serveConfigV2"]
+    edited = json.loads(config)
+    edited["applications"][0]["args"]["decode_config"]["engine_kwargs"]["max_model_len"] = 1234
+    application.api.merge(path, {"spec": {"serveConfigV2": json.dumps(edited), "serviceUnhealthySecondThreshold": 77}})
+    application.deploy()
+    now = application.service.ray_service()["spec"]
+    lengths = {
+        json.loads(now["serveConfigV2"])["applications"][0]["args"][side]["engine_kwargs"]["max_model_len"]
+        for side in ("prefill_config", "decode_config")
+    }
+    assert lengths == {4096}
+    assert "three" in application.chat()
+
+
+def test_a_killed_worker_comes_back(application: Application) -> None:
+    (worker,) = [pod for pod in application.service.pods() if pod["metadata"]["labels"]["ray.io/group"] == "decode"]
+    raylets = subprocess.run(["pgrep", "-f", f"raylet.*{worker['status']['podIP']}"], capture_output=True, text=True, check=True)
+    os.kill(int(raylets.stdout.split()[0]), signal.SIGKILL)
+
+    def replaced() -> bool:
+        now = {pod["metadata"]["uid"]: pod for pod in application.service.pods()}
+        same = now.get(worker["metadata"]["uid"])
+        restarts = sum(container["restartCount"] for container in (same or {}).get("status", {}).get("containerStatuses", []))
+        return not same or restarts > 0
+
+    until(replaced, "the killed worker was neither restarted nor replaced")
+    until(application.answers, "no answer after a worker was killed")
+
+
+def test_a_lost_node_is_replaced_and_its_worker_with_it(application: Application) -> None:
+    (worker,) = [pod for pod in application.service.pods() if pod["metadata"]["labels"]["ray.io/group"] == "prefill"]
+    node = worker["spec"]["nodeName"]
+    application.api.delete(f"/api/v1/nodes/{node}")
+
+    def moved() -> bool:
+        places = {pod["metadata"]["uid"]: pod["spec"].get("nodeName") for pod in application.service.pods()}
+        return worker["metadata"]["uid"] not in places and node not in places.values()
+
+    until(moved, "the worker of a lost node was not replaced")
+    until(application.answers, "no answer after a node was lost")
+
+
+def test_a_changed_ray_cluster_replaces_the_first_though_the_operator_restarts(application: Application) -> None:
+    """Two things at once, since each costs a whole start: KubeRay would ignore the change, and it dies on the way."""
+    before = {pod["metadata"]["labels"]["ray.io/cluster"] for pod in application.service.pods()}
+    with ThreadPoolExecutor() as pool:
+        deployment: Future[dict[str, str]] = pool.submit(application.deploy, RAY_VERSION="2.58.1")
+        until(lambda: deployment.done() or not before & _clusters(application), "the first Ray cluster was not deleted")
+        operators = application.api.get(OPERATOR)["items"]
+        for pod in operators:
+            application.api.delete(f"{OPERATOR}/{pod['metadata']['name']}")
+        outputs = deployment.result()
+    assert not before & _clusters(application)
+    assert {pod["metadata"]["uid"] for pod in application.api.get(OPERATOR)["items"]}.isdisjoint(
+        pod["metadata"]["uid"] for pod in operators
+    )
+    assert outputs["KvTransferBackend"] == "LIBFABRIC"
+    assert "three" in application.chat()
+
+
+def test_destroy_leaves_nothing_though_the_operator_is_dead(application: Application) -> None:
+    api, settings = application.api, {"RAY_VERSION": "2.58.1"}
+    api.merge("/apis/apps/v1/namespaces/kuberay-system/deployments/kuberay-operator", {"spec": {"replicas": 0}})
+    until(lambda: not api.get(OPERATOR)["items"], "the operator did not end")
+    cli = CdkCli(emulator=application.emulator, settings=settings)
+    cli.destroy(application.assembly(settings), stack="RayServeStack")
+    assert left_in_cluster(api) == set()
+    cli.destroy(application.assembly(settings))
+    assert application.account.client("eks").list_clusters()["clusters"] == []
+    assert application.account.client("ec2").describe_vpcs(Filters=[{"Name": "isDefault", "Values": ["false"]}])["Vpcs"] == []
+
+
+def _clusters(application: Application) -> set[str]:
+    return {pod["metadata"]["labels"]["ray.io/cluster"] for pod in application.service.pods()}
