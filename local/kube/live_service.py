@@ -11,8 +11,8 @@ from local.kube.api_client import ApiClient
 _SYSTEM = ("default", "kube-node-lease", "kube-public", "kube-system")
 # What Kubernetes puts into every namespace, and what a namespace outlives.
 _EVERYWHERE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
-# Events tell of what was, leases and endpoint slices go with what holds them.
-_PASSING = ("events",)
+# Events tell of what was; a leader's lease outlives it, as everywhere.
+_PASSING = ("events", "leases")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
