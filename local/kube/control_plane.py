@@ -136,11 +136,16 @@ class ControlPlane:
             process.wait()
         self._processes.clear()
 
+    @property
+    def client_environment(self) -> Mapping[str, str]:
+        """Of kubectl as the administrator, which else keeps a cache in the caller's home."""
+        return {"KUBECONFIG": str(self.admin_kubeconfig), "KUBECACHEDIR": str(self.folder / "cache")}
+
     def kubectl(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """kubectl as the administrator; its status is for the caller."""
         return subprocess.run(
             [self.binaries.path("kubectl"), *arguments],
-            env={**os.environ, "KUBECONFIG": str(self.admin_kubeconfig)},
+            env={**os.environ, **self.client_environment},
             input=stdin,
             capture_output=True,
             text=True,

@@ -108,7 +108,7 @@ class _Container:
         environment = {
             **os.environ,
             "PATH": os.pathsep.join([str(self._client.binaries.path("kubectl").parent), os.environ["PATH"]]),
-            "KUBECONFIG": str(self.control_plane.admin_kubeconfig),
+            **self.control_plane.client_environment,
         }
         run = subprocess.run(command, env=environment, capture_output=True, check=False)
         return run.returncode, run.stderr if run.returncode else run.stdout
