@@ -112,9 +112,15 @@ leftovers: setup ## List what survived a destroy; deletes nothing
 # --- local demo -----------------------------------------------------------------------------------------------------
 
 .PHONY: local
-local: setup .venv-local/.ready ## Deploy, update, destroy everything on a local AWS emulator, then local-serve
+local: setup .venv-local/.ready .venv-serve/.ready ## From nothing to a streamed answer and back: local AWS, real Kubernetes, KubeRay and Ray
+	@if $(BIN)/python -m local.kube && .venv-local/bin/python -m local.kube.sandbox -- true; \
+	then .venv-local/bin/python -m local.demo --kube real; \
+	else echo "No local Kubernetes, for the reason above: the cluster's commands are recorded, and Ray runs beside it."; \
+	$(MAKE) --no-print-directory local-recorded local-serve; fi
+
+.PHONY: local-recorded
+local-recorded: setup .venv-local/.ready ## The same without Kubernetes, in a minute: what the handlers ask of it is recorded
 	.venv-local/bin/python -m local.demo
-	@$(MAKE) --no-print-directory local-serve
 
 .PHONY: local-serve
 local-serve: synth ## Serve the template's RayService on a local Ray cluster and chat with it; ENGINE=vllm: with real engines

@@ -2,7 +2,7 @@
 
 Both do the real thing, against whatever AWS_ENDPOINT_URL names: `eks update-kubeconfig` asks the EKS API and writes
 the kubeconfig, `eks get-token` signs the STS request that an EKS API server accepts as a bearer token. The package
-`awscli` would pin another botocore than ministack does. Real tools replace it by LOCAL_KUBE_BIN.
+`awscli` would pin another botocore than ministack does.
 """
 
 from __future__ import annotations

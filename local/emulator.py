@@ -21,6 +21,7 @@ from local.kube.real_kube import RealKube, free_port
 from local.kube.sandbox import GATEWAY, sandboxed
 
 ROOT = Path(__file__).resolve().parent.parent
+STAND_INS = ROOT / "local" / "bin"
 ACCOUNT = "123456789012"
 START_TIMEOUT_SECONDS = 30.0
 
@@ -35,13 +36,10 @@ class Emulator:
     and the API server; `real`, an API server with scheduler and controllers, the kubectl and helm of the Lambda layer
     and a Helm repository of its own, and inside local/kube/sandbox.py a node agent that carries out its pods. It raises
     BinariesMissing where those are not there.
-    `kube_bin` is the folder that holds the `kubectl`, `helm` and `aws` of a recorded cluster: the stand-ins of
-    local/bin by default, another folder (real binaries) through LOCAL_KUBE_BIN.
     """
 
     name: str = "demo"
     region: str = os.environ.get("REGION") or "sa-east-1"
-    kube_bin: Path = Path(os.environ.get("LOCAL_KUBE_BIN") or ROOT / "local" / "bin")
     kube: Literal["recorded", "real"] = "recorded"
     _real_kube: list[RealKube] = field(default_factory=list, init=False, repr=False, compare=False)
     _lock: list[IO[str]] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -75,7 +73,7 @@ class Emulator:
     def kube_client(self) -> tuple[Path, Path]:
         """The folder of kubectl and helm, and a kubeconfig for the cluster: an administrator's, or the last handler's."""
         if self.kube == "recorded":
-            return self.kube_bin, self.folder / "tmp" / "kubeconfig"
+            return STAND_INS, self.folder / "tmp" / "kubeconfig"
         (kubeconfig,) = self.folder.glob("clusters/*/admin.kubeconfig")
         return self.folder / "bin", kubeconfig
 
@@ -121,11 +119,11 @@ class Emulator:
         (self.folder / "tmp").mkdir()
         port = str(free_port())
         (self.folder / "port").write_text(port)
-        path, kube_environment = [str(self.kube_bin)], {}
+        path, kube_environment = [str(STAND_INS)], {}
         if self.kube == "real":
             addresses = (GATEWAY,) if sandboxed() else ()
             self._real_kube.append(RealKube(folder=self.folder, addresses=addresses))
-            path, kube_environment = self._real_kube[0].start(stand_ins=ROOT / "local" / "bin")
+            path, kube_environment = self._real_kube[0].start(stand_ins=STAND_INS)
         with self.log_file.open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "local.emulator_process"],

@@ -4,7 +4,6 @@ Nothing runs behind them. They refuse what the real tools refuse without a serve
 broken manifests and values, a chart without repository or version, a namespace or a kind that nobody made), and they
 fail on request: LOCAL_KUBE_STATE/fail.json = {"match": "<part of the command>", "message": "<reason>"}.
 Log: LOCAL_KUBE_STATE/calls.jsonl. State: LOCAL_KUBE_STATE/<cluster>.json.
-Real tools replace them by LOCAL_KUBE_BIN, see local/emulator.py.
 """
 
 from __future__ import annotations
