@@ -41,7 +41,7 @@ def test_exit_status_is_the_command_s() -> None:
 def test_it_has_a_network_processes_and_mounts_of_its_own() -> None:
     links = run("ip", "-brief", "link").stdout.split("\n")
     assert sorted(line.split()[0].partition("@")[0] for line in links if line) == ["lo", "pods0"]
-    assert run("bash", "-c", "echo $$").stdout.strip() == "2"
+    assert int(run("bash", "-c", "echo $$").stdout) < 20
     before = Path("/proc/self/mounts").read_text()
     mounted = run("bash", "-c", "mount -t tmpfs tmpfs /mnt && grep -c ' /mnt tmpfs' /proc/self/mounts")
     assert mounted.stdout.strip() == "1"
