@@ -58,7 +58,7 @@ format: setup ## Put the code into the project's style
 # --- tests ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: lint test-fast test-emulator test-serve ## Everything: lint, unit, templates, static checks, emulator, real Ray
+test: lint test-fast test-emulator test-serve test-kube ## Everything: lint, unit, templates, static checks, emulator, real Ray, real Kubernetes
 
 .PHONY: test-fast
 test-fast: setup ## Unit, template and static tests
@@ -75,6 +75,17 @@ test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulat
 .PHONY: test-serve
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
 	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
+
+.PHONY: kube-binaries
+kube-binaries: setup ## Get the programs of a local Kubernetes, once: from their Go modules, some 15 minutes; and the charts
+	$(BIN)/python -m local.kube
+
+# Go or a module proxy may be out of reach where the other tiers run: then this says what is missing, and what gets it.
+.PHONY: test-kube
+test-kube: setup .venv-local/.ready ## The manifests on a real API server, scheduler and garbage collector
+	@if $(BIN)/python -m local.kube; \
+	then .venv-local/bin/python -m local.kube.sandbox -- .venv-local/bin/pytest --confcutdir=tests/kube tests/kube; \
+	else echo "test-kube was NOT RUN, for the reason above."; fi
 
 # --- an AWS account ---------------------------------------------------------------------------------------------------
 

@@ -15,4 +15,5 @@ if __name__ == "__main__":
         sys.exit(f"make kube-binaries: {error}")
     for chart in charts():
         reason = missing.get(chart.chart)
-        print(f"chart {chart.chart} {chart.version}: {f'made here, because {reason}' if reason else chart.repository}")
+        where = f"made here, since {chart.repository} did not give it ({reason})" if reason else f"from {chart.repository}"
+        print(f"chart {chart.chart} {chart.version}: {where}")

@@ -112,9 +112,10 @@ def pull_charts(binaries: KubeBinaries) -> dict[str, str]:
         try:
             _helm(binaries, *arguments)
         except ChartError as error:
-            reasons[chart.chart] = str(error)
+            # The end of helm's sentence is the cause.
+            reasons[chart.chart] = str(error).rpartition(": ")[2]
         except subprocess.TimeoutExpired:
-            reasons[chart.chart] = f"{chart.repository} did not answer within {PULL_TIMEOUT_SECONDS:.0f} s"
+            reasons[chart.chart] = f"no answer within {PULL_TIMEOUT_SECONDS:.0f} s"
     return reasons
 
 

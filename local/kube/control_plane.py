@@ -32,8 +32,8 @@ class ControlPlaneError(Exception):
 class ControlPlane:
     """Starts with `start`, ends with `stop`; everything it writes is in `folder`.
 
-    `port` is the API server's, on all addresses of this network namespace; `addresses` are those that clients use, the
-    first of which is the endpoint of the Service `kubernetes`.
+    `port` is the API server's; `addresses` are those that clients use beside 127.0.0.1, and the first of them is the
+    endpoint of the Service `kubernetes`. It listens on the loopback alone if no other is among them.
     `token_webhook` is a kubeconfig that names a TokenReview webhook, for tokens that the API server does not know.
     The kubeconfig of an administrator is `admin_kubeconfig`. `users` have groups, and tokens of their own.
     """
@@ -88,6 +88,7 @@ class ControlPlane:
             *(f"--listen-peer-urls=http://127.0.0.1:{peer}", f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
             f"--initial-cluster=default=http://127.0.0.1:{peer}",
         )
+        bind = "127.0.0.1" if set(self.addresses) <= {"127.0.0.1"} else "0.0.0.0"
         webhook = []
         if self.token_webhook:
             webhook = [
@@ -98,7 +99,7 @@ class ControlPlane:
             ]
         self._run(
             "kube-apiserver",
-            *(f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={self.port}", "--bind-address=0.0.0.0"),
+            *(f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={self.port}", f"--bind-address={bind}"),
             *(f"--service-cluster-ip-range={SERVICE_RANGE}", "--allow-privileged=true", "--profiling=false"),
             # Found by the default route otherwise, which a namespace without a way out does not have.
             f"--advertise-address={self.addresses[0]}",
