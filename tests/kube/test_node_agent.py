@@ -125,7 +125,8 @@ def test_a_service_account_may_do_what_its_role_allows(cluster: LivingCluster) -
     folder = "/var/run/secrets/kubernetes.io/serviceaccount"
     ask = f'wget -qO- --header "Authorization: Bearer $(cat {folder}/token)" --ca-certificate {folder}/ca.crt'
     path = "https://kubernetes.default.svc/api/v1/namespaces/default"
-    script = f"{ask} {path}/configmaps/readable | grep -c kind; {ask} {path}/secrets || echo refused"
+    found = """grep -c '"kind": "ConfigMap"'"""
+    script = f"{ask} {path}/configmaps/readable | {found}; {ask} {path}/secrets || echo refused"
     cluster.run("reader", script, pod={"serviceAccountName": "reader", "restartPolicy": "Never"})
     until(lambda: cluster.pod("reader")["status"]["phase"] == "Succeeded", "it ends")
     assert cluster.log("reader") == "1\nrefused\n"

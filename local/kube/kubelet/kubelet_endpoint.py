@@ -75,7 +75,7 @@ def _handler(endpoint: KubeletEndpoint) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     return Handler
