@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 PORT = 10250
@@ -75,7 +74,7 @@ def _handler(endpoint: KubeletEndpoint) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     return Handler
