@@ -6,14 +6,17 @@ from aws_cdk import CfnOutput, Environment, Stack, aws_eks_v2 as eks
 from cdk8s import App as Cdk8sApp
 from constructs import Construct
 from constructs.efa_node_group import EfaNodeGroup
+from constructs.endpoint_check_role import EndpointCheckRole
 from constructs.helm_release import HelmRelease
 from constructs.system_node_group import SystemNodeGroup
 
+from charts.endpoint_check_access import ENDPOINT_CHECK_GROUP, endpoint_check_access
 from charts.kuberay_operator import kuberay_operator
 from charts.ray_service import RayServiceChart
 from charts.serve_config import build_serve_config, to_text
 from charts.worker_resources import WorkerResources
 from settings import Settings
+from stacks.endpoint_check import EndpointCheck
 from stacks.operator_commands import operator_commands
 
 
@@ -29,6 +32,7 @@ class RayServeStack(Stack):
         cluster: eks.ICluster,
         system_nodes: SystemNodeGroup,
         gpu_nodes: EfaNodeGroup,
+        endpoint_check: EndpointCheck | None,
         env: Environment,
     ) -> None:
         super().__init__(
@@ -62,6 +66,17 @@ class RayServeStack(Stack):
         )
         ray_service = eks.KubernetesManifest(self, "RayService", cluster=cluster, manifest=chart.to_json(), overwrite=True)
         ray_service.node.add_dependency(operator)
+        if endpoint_check:
+            access = EndpointCheckRole(
+                self,
+                "EndpointCheck",
+                cluster=cluster,
+                name=endpoint_check.stage_role_name,
+                assumed_by_arn=endpoint_check.pipeline_role_arn,
+                group=ENDPOINT_CHECK_GROUP,
+                manifest=endpoint_check_access(namespace=settings.namespace),
+            )
+            access.node.add_dependency(ray_service)
 
         for command in operator_commands(settings):
             CfnOutput(self, command.output, value=command.text, description=command.description)
