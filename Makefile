@@ -27,9 +27,11 @@ node_modules/.ready: package.json package-lock.json
 	npm ci --no-fund --no-audit --loglevel=error
 	touch $@
 
+# requirements-serve.txt is a whole lock: resolving it would ask for a torch that PyPI does not have.
+.venv-serve/.ready: PIP_FLAGS := --no-deps
 .venv-%/.ready: requirements-%.txt
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r $<
 	touch $@
 
 # --- everyday -------------------------------------------------------------------------------------------------------
@@ -73,11 +75,11 @@ snapshots: setup ## Write the template snapshots anew, to be reviewed in the dif
 
 .PHONY: test-emulator
 test-emulator: setup .venv-local/.ready ## Real CDK CLI against the local emulator: deploy, update, destroy, failures
-	.venv-local/bin/pytest tests/emulator
+	.venv-local/bin/pytest --confcutdir=tests/emulator tests/emulator
 
 .PHONY: test-serve
 test-serve: .venv-serve/.ready ## The serve configuration on a real Ray cluster of simulated nodes
-	.venv-serve/bin/pytest tests/serve
+	.venv-serve/bin/pytest --confcutdir=tests/serve tests/serve
 
 .PHONY: test-pipeline
 test-pipeline: setup ## The commands of the pipeline's synth, as written in its buildspec, in a clean clone; ten minutes
@@ -86,8 +88,9 @@ test-pipeline: setup ## The commands of the pipeline's synth, as written in its 
 # --- local demo -----------------------------------------------------------------------------------------------------
 
 .PHONY: local
-local: setup .venv-local/.ready ## Deploy, update and destroy everything on a local AWS emulator
+local: setup .venv-local/.ready ## Deploy, update, destroy everything on a local AWS emulator, then local-serve
 	.venv-local/bin/python -m local.demo
+	@$(MAKE) --no-print-directory local-serve
 
 .PHONY: local-serve
 local-serve: synth .venv-serve/.ready ## Serve the template's RayService on a local Ray cluster and chat with it

@@ -166,6 +166,3 @@ def serve_config_yaml(config: dict[str, Any]) -> str:
     synth and no quoting rules of one's own. The order is the order of the keys, so equal configs are equal texts.
     """
     return json.dumps(config, indent=2, ensure_ascii=False)
-
-
-to_text = serve_config_yaml

@@ -19,6 +19,7 @@ from constructs.cluster_addon import ClusterAddon
 from constructs.handler_function import INVOKE_ACTIONS, allow_vpc, depend_on_policy_alone, handler_role
 from constructs.handler_logs import HandlerLogs
 from constructs.kubectl_layer import kubectl_layer
+from constructs.principal import principal
 
 from catalog.kubernetes_version import KubernetesVersion
 
@@ -63,7 +64,7 @@ class EksCluster(Construct):
             self,
             "AdminRole",
             description=f"Kubernetes administrator of {name}; assumed by kubectl through the kubeconfig command",
-            assumed_by=iam.AccountRootPrincipal(),
+            assumed_by=principal(iam.AccountRootPrincipal()),
         )
         kubectl_role = _kubectl_role(self, cluster_name=name, log_group=handler_logs.log_group)
         self.cluster = eks.Cluster(
@@ -103,7 +104,7 @@ class EksCluster(Construct):
             self,
             "VpcCniRole",
             description="VPC CNI add-on: assigns addresses to pods",
-            assumed_by=iam.ServicePrincipal("pods.eks.amazonaws.com").with_session_tags(),
+            assumed_by=principal(iam.ServicePrincipal("pods.eks.amazonaws.com").with_session_tags()),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonEKS_CNI_Policy")],
         )
         acknowledge_managed_policy(cni_role, "AmazonEKS_CNI_Policy", "AWS keeps it in step with the add-on's releases.")
@@ -120,7 +121,7 @@ def _control_plane_role(scope: Construct) -> iam.Role:
         scope,
         "ControlPlaneRole",
         description="EKS control plane: network interfaces and instances of the cluster",
-        assumed_by=iam.ServicePrincipal("eks.amazonaws.com"),
+        assumed_by=principal(iam.ServicePrincipal("eks.amazonaws.com")),
         managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonEKSClusterPolicy")],
     )
     acknowledge_managed_policy(

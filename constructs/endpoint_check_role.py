@@ -1,9 +1,8 @@
 """Lets the pipeline's check reach the endpoint of a cluster, and do nothing else there."""
 
-from typing import cast
-
 from aws_cdk import Stack, aws_eks_v2 as eks, aws_iam as iam
 from constructs import Construct
+from constructs.principal import principal
 
 
 class EndpointCheckRole(Construct):
@@ -35,7 +34,7 @@ class EndpointCheckRole(Construct):
             "Role",
             role_name=name,
             description="Reaches the endpoint for the pipeline's check: the kubeconfig and a forwarded port",
-            assumed_by=cast(iam.IPrincipal, trusted),
+            assumed_by=principal(trusted),
         )
         role.add_to_policy(
             iam.PolicyStatement(

@@ -5,6 +5,7 @@ from typing import cast
 from aws_cdk import CfnResource, Duration, aws_iam as iam, aws_lambda as lambda_, aws_logs as logs
 from constructs import Construct
 from constructs.acknowledge import acknowledge_managed_policy
+from constructs.principal import principal
 
 INVOKE_ACTIONS = ["lambda:GetFunction", "lambda:InvokeFunction"]
 """What the provider framework does with a handler: wait until it is active, then invoke it."""
@@ -38,7 +39,7 @@ class HandlerFunction(lambda_.Function):
 
 def handler_role(scope: Construct, id: str, *, description: str, log_group: logs.ILogGroup) -> iam.Role:
     """A role that Lambda assumes and that may write to `log_group`."""
-    role = iam.Role(scope, id, description=description, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    role = iam.Role(scope, id, description=description, assumed_by=principal(iam.ServicePrincipal("lambda.amazonaws.com")))
     log_group.grant_write(role)
     return role
 

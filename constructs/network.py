@@ -2,6 +2,7 @@
 
 from aws_cdk import RemovalPolicy, aws_ec2 as ec2, aws_iam as iam, aws_logs as logs
 from constructs import Construct
+from constructs.principal import principal
 
 
 class Network(Construct):
@@ -39,6 +40,6 @@ class Network(Construct):
             self,
             "FlowLogRole",
             description="Writes the VPC flow logs",
-            assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),
+            assumed_by=principal(iam.ServicePrincipal("vpc-flow-logs.amazonaws.com")),
         )
         self.vpc.add_flow_log("FlowLog", destination=ec2.FlowLogDestination.to_cloud_watch_logs(log_group, role))

@@ -3,6 +3,7 @@
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 from constructs.acknowledge import acknowledge_managed_policy
+from constructs.principal import principal
 
 _POLICIES = {
     "AmazonEKSWorkerNodePolicy": "EKS requires it of every node, and it grants descriptions only.",
@@ -22,7 +23,7 @@ class NodeRole(iam.Role):
             scope,
             id,
             description="EC2 nodes of the EKS cluster: join, pull images, Session Manager",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            assumed_by=principal(iam.ServicePrincipal("ec2.amazonaws.com")),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in _POLICIES],
         )
         for name, reason in _POLICIES.items():

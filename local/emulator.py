@@ -104,6 +104,7 @@ class Emulator:
                     "MINISTACK_ACCOUNT_ID": ACCOUNT,
                     "PYTHONPATH": str(ROOT),
                     "LAMBDA_STRICT": "0",
+                    "AUTH": "true",  # IAM: every call is signed and held against the caller's policies
                     "LAMBDA_EXECUTOR": "local",
                     "LOCAL_OFFERINGS": str(self.offerings_file),
                     "STATE_DIR": str(self.folder / "state"),

@@ -25,6 +25,7 @@ from constructs.artifact_store import ArtifactStore
 from constructs.bounded_name import bounded_name
 from constructs.handler_function import depend_on_policy_alone
 from constructs.pipeline_permissions import narrow_pipeline_permissions
+from constructs.principal import principal
 
 from delivery_plan import DeliveryPlan, reachable_from_outside
 from settings import Settings
@@ -167,7 +168,7 @@ class DeliveryStack(Stack):
             "EndpointCheckRole",
             role_name=EndpointCheck.pipeline_role_name(self._plan.name),
             description="Checks the endpoint of each stage after its deployment, through a role of the stage",
-            assumed_by=cast(iam.IPrincipal, iam.ServicePrincipal("codebuild.amazonaws.com")),
+            assumed_by=principal(iam.ServicePrincipal("codebuild.amazonaws.com")),
         )
         role.add_to_policy(check_role_statement(self._plan, self._checks))
         return role

@@ -13,7 +13,7 @@ from constructs.system_node_group import SystemNodeGroup
 from charts.endpoint_check_access import ENDPOINT_CHECK_GROUP, endpoint_check_access
 from charts.kuberay_operator import kuberay_operator
 from charts.ray_service import RayServiceChart
-from charts.serve_config import build_serve_config, to_text
+from charts.serve_config import build_serve_config, serve_config_yaml
 from charts.worker_resources import WorkerResources
 from settings import Settings
 from stacks.endpoint_check import EndpointCheck
@@ -55,7 +55,7 @@ class RayServeStack(Stack):
             namespace=settings.namespace,
             image=settings.dlc_image,
             ray_version=settings.ray_version,
-            serve_config=to_text(_serve_config(settings)),
+            serve_config=serve_config_yaml(_serve_config(settings)),
             prefill_workers=settings.prefill_workers,
             decode_workers=settings.decode_workers,
             worker=_worker_resources(settings),

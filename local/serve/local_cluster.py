@@ -36,6 +36,8 @@ class LocalCluster:
             "RAY_prestart_worker_first_driver": "0",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_LOG_TO_DRIVER": "0",
+            # Ray tells which resources a replica waits for after 30 s; nothing here comes later.
+            "RAY_SERVE_SLOW_STARTUP_WARNING_S": "8",
             **environment,
         }
         self._started: dict[Node, SimulatedNode] = {}

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 _PATH = "/api/serve/applications/"
+_NO_PLACE = "to be scheduled"
 
 
 class NotRunningError(Exception):
@@ -38,12 +39,12 @@ class ServeApi:
         answer.raise_for_status()
         return answer.json()
 
-    def wait_running(self, *, timeout_s: float, settled_for_s: float = 0) -> dict[str, Any]:
+    def wait_running(self, *, timeout_s: float) -> dict[str, Any]:
         """Details of the moment when every application is RUNNING.
 
         Raises:
-            NotRunningError: an application cannot be deployed, or the time is over; with what Ray says about each
-                deployment that is not healthy.
+            NotRunningError: an application cannot be deployed, its replicas find no place, or the time is over; with
+                what Ray says about each deployment that is not healthy.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -51,9 +52,11 @@ class ServeApi:
             states = {name: application["status"] for name, application in details["applications"].items()}
             if states and all(state == "RUNNING" for state in states.values()):
                 return details
-            failed = "DEPLOY_FAILED" in states.values()
-            if failed or time.monotonic() > deadline:
-                raise NotRunningError(explain(details) or f"no application after {timeout_s:.0f} s")
+            reasons = explain(details)
+            # Ray keeps a replica that no node can take DEPLOYING for good, and says so in a message only.
+            hopeless = "DEPLOY_FAILED" in states.values() or _NO_PLACE in reasons
+            if hopeless or time.monotonic() > deadline:
+                raise NotRunningError(reasons or f"no application after {timeout_s:.0f} s")
             time.sleep(0.5)
 
     def url(self) -> str:

@@ -80,6 +80,10 @@ class StandInEngine(LLMEngine):
 
     async def _run(self, request: Any, prompt: str, max_tokens: int | None, *, chat: bool) -> AsyncIterator[Any]:
         length = len(prompt.split())
+        request.model = request.model or self._config.model_id
+        if max_tokens is not None and max_tokens < 1:
+            yield _error(f"max_tokens must be at least 1, got {max_tokens}.", type_="BadRequestError", code=400)
+            return
         if length + (max_tokens or 1) > self._max_model_len:
             # The wording is vLLM's (vllm/renderers/params.py), shortened.
             yield _error(

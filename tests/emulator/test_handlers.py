@@ -49,3 +49,18 @@ def test_asynchronous_provider_fails_with_the_reason_of_its_handler(emulator, ac
     assert "the slow thing broke for a reason of its own" in reason("async")
     assert status(account, "async") == "ROLLBACK_COMPLETE"
     cli.destroy(assembly)
+
+
+def test_handler_without_a_permission_is_denied(emulator, account, reason):
+    """IAM is enforced: the handler's role lacks the one action that its code needs."""
+    cli = CdkCli(emulator=emulator, settings={"CLUSTER_NAME": "denied"})
+    assembly = cli.synth(emulator.folder / "cdk.out.denied")
+    file = assembly / "NetworkStack.template.json"
+    text = file.read_text()
+    assert text.count('"ec2:DescribeInstanceTypeOfferings"') == 1
+    file.write_text(text.replace('"ec2:DescribeInstanceTypeOfferings"', '"ec2:DescribeImages"'))
+    with pytest.raises(CdkError):
+        cli.deploy(assembly)
+    assert "is not authorized to perform: ec2:DescribeInstanceTypeOfferings" in reason("denied-network")
+    assert status(account, "denied-network") == "ROLLBACK_COMPLETE"
+    cli.destroy(assembly)
