@@ -64,6 +64,7 @@ class Settings:
     source_repository: str | None
     source_branch: str | None
     notification_email: str | None
+    stage_is_configured: bool
     account: str | None
     approval: bool
     wave: str | None
@@ -86,13 +87,14 @@ class Settings:
                 problems.append(f"{name}={texts[name]}: {reason}")
         problems += _pipeline_parallelism(context=context, environ=environ)
         problems += _combinations(values)
-        options = _stage_options(context=context, stage=texts["STAGE"], problems=problems)
+        stage = values.get("stage", "")
+        account = _account(context=context, environ=environ, stage=stage, problems=problems)
+        options = _stage_options(context=context, stage=stage, problems=problems)
         if problems:
             raise SettingsError(problems)
         if not values["dlc_image"]:
             values["dlc_image"] = f"{deep_learning_containers_registry(values['region'])}/{_DLC_REPOSITORY_AND_TAG}"
-        options["account"] = options["account"] or environ.get("CDK_DEFAULT_ACCOUNT") or None
-        return cls(**values, **options)
+        return cls(**values, **options, account=account, stage_is_configured=stage in (context.get("stages") or {stage}))
 
     @property
     def delivered(self) -> bool:
@@ -144,6 +146,8 @@ class Settings:
                 f"K8S_VERSION={self.k8s_version}: its standard support ended on {version.standard_support_ends}; EKS refuses "
                 f"new clusters with support type STANDARD on it. Set a later version, or update catalog/kubernetes_versions.toml."
             )
+        if not self.stage_is_configured:
+            found.append(f"STAGE={self.stage}: cdk.json has no stages.{self.stage}, so no setting of a stage applies.")
         unused = self.gpu_node_count - self.prefill_workers - self.decode_workers
         if unused:
             found.append(
@@ -164,7 +168,7 @@ _DLC_REPOSITORY_AND_TAG = "ray:serve-llm-cuda-v1.0"
 _RAY_SERVICE_NAME_LIMIT = 47
 # The KV block of a hybrid model is 528 tokens, and a transfer can only be seen with a prompt longer than one block.
 _MAX_MODEL_LEN_RANGE = (1024, 10_485_760)
-_SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "kuberay-system")
+_SYSTEM_NAMESPACES = ("default", "kuberay-system", "amazon-guardduty", "amazon-cloudwatch")
 # GiB of memory per vCPU by instance class; a system node carries the Ray head (8 GiB), the operator and system pods.
 _GIB_PER_VCPU = {"c": 2, "m": 4, "r": 8}
 _VCPUS_BY_SIZE = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2, "xlarge": 4}
@@ -172,7 +176,7 @@ _SYSTEM_NODE_MIN_GIB = 12
 
 
 def _pattern(pattern: str, allowed: str) -> Callable[[str], str]:
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)
 
     def parse(text: str) -> str:
         if not compiled.fullmatch(text):
@@ -188,7 +192,7 @@ def _optional(parse: Callable[[str], str]) -> Callable[[str], str | None]:
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
             raise ValueError(f"allowed is a whole number from {low} to {high}")
         return int(text)
 
@@ -221,7 +225,7 @@ def _versions(support: str) -> str:
 
 
 def _kuberay_version(text: str) -> str:
-    match = re.fullmatch(r"(\d+)\.(\d+)\.\d+", text)
+    match = re.fullmatch(r"([0-9]+)\.([0-9]+)\.[0-9]+", text)
     if not match or not (1, 4) <= (int(match[1]), int(match[2])) < (1, 7):
         raise ValueError(
             "allowed is an exact version from 1.4.0 to 1.6.x (before 1.4 fields are missing; from 1.7 every RayService "
@@ -238,11 +242,13 @@ def _gpu_node_type(text: str) -> str:
 
 
 def _system_node_type(text: str) -> str:
-    match = re.fullmatch(r"([a-z]+)(\d+)([a-z]*)(?:-[a-z0-9]+)?\.((\d*)x?large|nano|micro|small|medium|metal(?:-\d+xl)?)", text)
+    match = re.fullmatch(
+        r"([a-z]+)([0-9]+)([a-z]*)(?:-[a-z0-9]+)?\.(([1-9][0-9]*)?x?large|nano|micro|small|medium|metal(?:-[0-9]+xl)?)", text
+    )
     if not match:
         raise ValueError("allowed is an EC2 instance type such as m7i.xlarge")
     family, _, attributes, size, times = match.groups()
-    if "g" in attributes or family == "a":
+    if "g" in attributes or family in ("a", "mac"):
         raise ValueError("it has an Arm processor and the image is built for x86-64; m7i.xlarge is the default")
     vcpus = int(times) * 4 if times else _VCPUS_BY_SIZE.get(size)
     memory_gib = vcpus * _GIB_PER_VCPU.get(family, 4) if vcpus else None
@@ -293,7 +299,7 @@ _dns_label = _pattern(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a DNS label: lower
 
 
 def _namespace(text: str) -> str:
-    if text in _SYSTEM_NAMESPACES:
+    if text in _SYSTEM_NAMESPACES or text.startswith("kube-"):
         raise ValueError("this stack creates and deletes its namespace, so it cannot be one that other parts of the cluster use")
     return _dns_label(text)
 
@@ -332,7 +338,10 @@ _DEFINITIONS: Mapping[str, _Definition] = {
         (
             "GPU_NODEGROUP_NAME",
             "gpu-workers",
-            _pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", "a letter or digit, then letters, digits, - and _, at most 63 characters"),
+            _pattern(
+                r"(?!system$)[A-Za-z0-9][A-Za-z0-9_-]{0,62}",
+                "a letter or digit, then letters, digits, - and _, at most 63 characters, and not system",
+            ),
         ),
         ("GPU_AZ", "", _optional(_pattern(r"[a-z]{2}(-[a-z]+)+-\d[a-z]", "an availability zone name such as sa-east-1a"))),
         (
@@ -340,7 +349,8 @@ _DEFINITIONS: Mapping[str, _Definition] = {
             "",
             _optional(
                 _pattern(
-                    r"[A-Za-z0-9][A-Za-z0-9.:-]*(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|@sha256:[0-9a-f]{64})",
+                    r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[a-z0-9._-]+)+"
+                    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})",
                     "registry/repository with :tag or @sha256:digest",
                 )
             ),
@@ -358,14 +368,17 @@ _DEFINITIONS: Mapping[str, _Definition] = {
             "MODEL_SOURCE",
             "Qwen/Qwen3.5-9B",
             _pattern(
-                r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*|s3://[a-z0-9.-]+/\S+|/\S+",
-                "a Hugging Face id (owner/name), an s3:// URI or an absolute path in the image",
+                r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*|s3://anonymous@[a-z0-9.-]+/\S+|/\S+",
+                "a Hugging Face id (owner/name), a public bucket (s3://anonymous@bucket/prefix; the pods have no AWS permissions, "
+                "so a private one cannot be read) or an absolute path in the image",
             ),
         ),
         (
             "HF_TOKEN_SECRET",
             "",
-            _optional(_pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", "the name of a Kubernetes Secret")),
+            _optional(
+                _pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", "the name of a Kubernetes Secret")
+            ),
         ),
         ("PREFILL_REPLICAS", "1", _whole(1, 100)),
         ("DECODE_REPLICAS", "1", _whole(1, 100)),
@@ -443,8 +456,8 @@ def _suggestion(key: str, more: tuple[str, ...] = ()) -> str:
 
 
 def _pipeline_parallelism(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    value = _text(context.get("pipeline_parallel_size", environ.get("PIPELINE_PARALLEL_SIZE", "1")))
-    if value == "1":
+    value = _text(context.get("pipeline_parallel_size", environ.get("PIPELINE_PARALLEL_SIZE", "")))
+    if value in ("", "1"):
         return []
     return [
         f"PIPELINE_PARALLEL_SIZE={value}: prefill/decode disaggregation does not start with pipeline parallelism "
@@ -514,7 +527,7 @@ def _capacity(values: Mapping[str, Any]) -> list[str]:
 
 
 def _stage_options(*, context: Mapping[str, Any], stage: str, problems: list[str]) -> dict[str, Any]:
-    """What STAGE_KEYS say of a stage. A bad value is reported and read as if it were not there."""
+    """What STAGE_KEYS but `account` say of a stage. A bad value is reported and read as if it were not there."""
     stages = context.get("stages") or {}
     given = stages.get(stage, {}) if isinstance(stages, Mapping) else {}
     given = given if isinstance(given, Mapping) else {}
@@ -536,15 +549,26 @@ def _stage_options(*, context: Mapping[str, Any], stage: str, problems: list[str
         "a number from 0 to 9999, or a letter followed by letters, digits and -, at most 50 characters",
     )
     return {
-        "account": usable(
-            "account",
-            lambda value: isinstance(value, str) and bool(re.fullmatch(r"\d{12}", value)),
-            "the 12 digits of an AWS account, in quotes (as a number it would lose a leading zero)",
-        ),
         "approval": bool(_PRODUCTION_LIKE.search(stage)) if approval is None else approval,
         "wave": None if wave is None else str(wave),
         "termination_protection": bool(usable("termination_protection", is_boolean, "true or false, without quotes")),
     }
 
 
-assert {field.name for field in fields(Settings)} == {name.lower() for name in _DEFINITIONS} | set(STAGE_KEYS)
+def _account(*, context: Mapping[str, Any], environ: Mapping[str, str], stage: str, problems: list[str]) -> str | None:
+    stages = context.get("stages")
+    configured = stages.get(stage) if isinstance(stages, Mapping) else None
+    account = configured.get("account") if isinstance(configured, Mapping) else None
+    name = f"stages.{stage}.account"
+    if account is None:
+        name, account = "CDK_DEFAULT_ACCOUNT", environ.get("CDK_DEFAULT_ACCOUNT") or None
+    if account is not None and not (isinstance(account, str) and re.fullmatch("[0-9]{12}", account)):
+        problems.append(f"{name}={account}: allowed is an AWS account id, a string of 12 digits")
+    return account
+
+
+assert {field.name for field in fields(Settings)} == {
+    *(name.lower() for name in _DEFINITIONS),
+    *STAGE_KEYS,
+    "stage_is_configured",
+}

@@ -40,8 +40,9 @@ class EfaNodeGroup(Construct):
         ...     kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=KubectlV35Layer(stack, "Kubectl")),
         ... )
         >>> group = EfaNodeGroup(
-        ...     stack, "Gpu", cluster=cluster, node_role=NodeRole(stack, "NodeRole"), name="gpu-workers", count=2,
-        ...     instance=efa_instance_types()["g6.8xlarge"], subnet_id=vpc.private_subnets[0].subnet_id,
+        ...     stack, "Gpu", cluster=cluster, kubernetes_version="1.35", node_role=NodeRole(stack, "NodeRole"),
+        ...     name="gpu-workers", count=2, instance=efa_instance_types()["g6.8xlarge"],
+        ...     subnet_id=vpc.private_subnets[0].subnet_id,
         ... )
         >>> group.labels["role"]
         'gpu-worker'
@@ -55,6 +56,7 @@ class EfaNodeGroup(Construct):
         id: str,
         *,
         cluster: eks.ICluster,
+        kubernetes_version: str,
         node_role: iam.IRole,
         name: str,
         instance: EfaInstanceType,
@@ -79,6 +81,7 @@ class EfaNodeGroup(Construct):
             cluster_name=cluster.cluster_name,
             nodegroup_name=name,
             node_role=node_role.role_arn,
+            version=kubernetes_version,
             ami_type="AL2023_x86_64_NVIDIA",
             subnets=[subnet_id],
             scaling_config=eks.CfnNodegroup.ScalingConfigProperty(min_size=0, desired_size=count, max_size=count),

@@ -29,6 +29,7 @@ class NetworkStack(Stack):
             self,
             "GpuZones",
             instance_type=settings.gpu_node_type,
+            system_instance_type=settings.system_node_type,
             wanted_zone=settings.gpu_az,
             count=_ZONES,
             log_group=logs.log_group,

@@ -54,6 +54,7 @@ def test_defaults() -> None:
         "source_repository": None,
         "source_branch": None,
         "notification_email": None,
+        "stage_is_configured": True,
         "account": None,
         "approval": False,
         "wave": None,
@@ -107,12 +108,19 @@ def test_account_comes_from_the_cli() -> None:
         ("GPU_NODE_TYPE", "p3.2xlarge", "near it are"),
         ("GPU_NODE_COUNT", "1", "from 2 to 100"),
         ("GPU_NODEGROUP_NAME", "a" * 64, "at most 63"),
+        ("GPU_NODEGROUP_NAME", "system", "not system"),
         ("GPU_AZ", "us-east-1a", "it is no zone of REGION=sa-east-1"),
         ("GPU_AZ", "sa-east-1", "an availability zone name"),
         ("DLC_IMAGE", "ray", "registry/repository with :tag"),
         ("KUBERAY_VERSION", "1.7.0", "finalizer"),
         ("KUBERAY_VERSION", "1.3.2", "from 1.4.0"),
         ("RAY_VERSION", "2.58", "exact Ray version"),
+        ("RAY_VERSION", "2.5\u0668.0", "exact Ray version"),
+        ("SYSTEM_NODE_TYPE", "m7i.0xlarge", "an EC2 instance type"),
+        ("DLC_IMAGE", "a..b:::/c:d", "registry/repository with :tag"),
+        ("MODEL_SOURCE", "s3://bucket/model", "private one cannot be read"),
+        ("NAMESPACE", "kube-foo", "creates and deletes its namespace"),
+        ("CDK_DEFAULT_ACCOUNT", "abc", "12 digits"),
         ("RAY_SERVICE_NAME", "r" * 48, "48 characters and KubeRay takes at most 47"),
         ("RAY_SERVICE_NAME", "1ray", "a lower-case letter"),
         ("NAMESPACE", "Inference", "a DNS label"),
@@ -232,6 +240,15 @@ def test_warns_when_a_version_has_left_standard_support_since() -> None:
     assert not any("2027-03-27" in warning for warning in load().warnings(today=date(2027, 3, 26)))
 
 
+def test_warns_about_a_stage_that_cdk_json_does_not_know() -> None:
+    warnings = load({"stages": {"dev": {}, "prod": {}}}, STAGE="prdo").warnings(today=TODAY)
+    assert any(warning.startswith("STAGE=prdo:") for warning in warnings)
+
+
+def test_account_of_a_stage_is_a_string_of_12_digits() -> None:
+    assert "12 digits" in problems({"stages": {"dev": {"account": 123456789012}}})[0]
+
+
 def test_warns_about_idle_gpu_nodes() -> None:
     assert any("2 will run nothing" in warning for warning in load(GPU_NODE_COUNT="4").warnings(today=TODAY))
 
@@ -343,7 +360,7 @@ def test_stage_options_come_from_the_stage() -> None:
         ("wave", True, "true"),
         ("wave", "2 b", '"2 b"'),
         ("account", 123456789012, "123456789012"),
-        ("account", "1234", '"1234"'),
+        ("account", "1234", "1234"),
     ],
 )
 def test_bad_stage_options_are_refused(key: str, value, shown: str) -> None:

@@ -23,8 +23,9 @@ class GpuZones(Construct):
     """The zones for a VPC that must hold GPU nodes, and later the subnet among them that takes those nodes.
 
     Guarantees: zones that offer `instance_type` come first, sorted; zones in which EKS has no control plane are left
-    out; `wanted_zone` wins. Zones are chosen once and then kept whatever changes, so no update moves a subnet. When no
-    zone qualifies, the deployment fails within a minute with the zones and regions that do offer the type.
+    out, and so are those without `system_instance_type`, whose nodes spread over all zones; `wanted_zone` wins. Zones
+    are chosen once and then kept whatever changes, so no update moves a subnet. When no zone qualifies, the deployment
+    fails within a minute with the zones and regions that do offer the type.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class GpuZones(Construct):
         id: str,
         *,
         instance_type: str,
+        system_instance_type: str,
         wanted_zone: str | None,
         count: int,
         log_group: logs.ILogGroup,
@@ -71,7 +73,7 @@ class GpuZones(Construct):
             resource_type="Custom::GpuZones",
             service_token=self._provider.service_token,
             service_timeout=Duration.minutes(3),
-            properties={**self._placement, "Count": count},
+            properties={**self._placement, "SystemInstanceType": system_instance_type, "Count": count},
         )
         self.zones = [zones.get_att_string(f"Zone{number}") for number in range(1, count + 1)]
         """Tokens for the zone names, one per subnet."""

@@ -44,7 +44,9 @@ def main() -> int:
         try:
             api.deploy(service.serve_config)
             details = api.wait_running(timeout_s=_START_TIMEOUT_S[arguments.engine])
-            say("application running\n\n" + table(ReplicaRow.of(details=details, groups=cluster.groups(), logs=cluster.logs)) + "\n")
+            say(
+                "application running\n\n" + table(ReplicaRow.of(details=details, groups=cluster.groups(), logs=cluster.logs)) + "\n"
+            )
             client = OpenAiClient(url=api.url())
             [model] = client.models()
             say(f"GET {client.url}/v1/models: {model}")

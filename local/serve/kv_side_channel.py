@@ -58,7 +58,11 @@ class KvSideChannel:
         Raises:
             TransferError: nobody listens there, it is another engine or backend, or it has no such request.
         """
-        question = {"engine_id": transfer["remote_engine_id"], "backend": self._backend, "request_id": transfer["remote_request_id"]}
+        question = {
+            "engine_id": transfer["remote_engine_id"],
+            "backend": self._backend,
+            "request_id": transfer["remote_request_id"],
+        }
         try:
             reader, writer = await asyncio.open_connection(transfer["remote_host"], transfer["remote_port"])
             try:

@@ -34,7 +34,9 @@ class RayService:
         manifests = [_text(resource["Properties"]["Manifest"]) for resource in resources if resource["Type"] == _MANIFEST]
         services = [item for manifest in manifests for item in json.loads(manifest) if item["kind"] == "RayService"]
         if len(services) != 1:
-            raise LookupError(f"{directory}: {len(services)} RayServices in {len(templates)} templates, one is needed. Run `make synth`.")
+            raise LookupError(
+                f"{directory}: {len(services)} RayServices in {len(templates)} templates, one is needed. Run `make synth`."
+            )
         return cls.from_object(services[0])
 
     @classmethod

@@ -11,6 +11,7 @@ import httpx
 
 _PATH = "/api/serve/applications/"
 _NO_PLACE = "to be scheduled"
+_NO_PLACE_S = 15
 
 
 class NotRunningError(Exception):
@@ -47,21 +48,34 @@ class ServeApi:
                 what Ray says about each deployment that is not healthy.
         """
         deadline = time.monotonic() + timeout_s
+        no_place_since: float | None = None
         while True:
             details = self.details()
             states = {name: application["status"] for name, application in details["applications"].items()}
             if states and all(state == "RUNNING" for state in states.values()):
                 return details
             reasons = explain(details)
-            # Ray keeps a replica that no node can take DEPLOYING for good, and says so in a message only.
-            hopeless = "DEPLOY_FAILED" in states.values() or _NO_PLACE in reasons
-            if hopeless or time.monotonic() > deadline:
+            # Ray keeps a replica that no node can take DEPLOYING for good, and says so in a message only. During a change
+            # the same message is passing: the new replica waits until the old one has stopped.
+            now = time.monotonic()
+            no_place_since = (no_place_since or now) if _NO_PLACE in reasons and not _stopping(details) else None
+            hopeless = "DEPLOY_FAILED" in states.values() or (no_place_since and now - no_place_since > _NO_PLACE_S)
+            if hopeless or now > deadline:
                 raise NotRunningError(reasons or f"no application after {timeout_s:.0f} s")
             time.sleep(0.5)
 
     def url(self) -> str:
         """Where clients find the application: the proxies' HTTP port."""
         return f"http://127.0.0.1:{self.details()['http_options']['port']}"
+
+
+def _stopping(details: Mapping[str, Any]) -> bool:
+    return any(
+        replica["state"] == "STOPPING"
+        for application in details["applications"].values()
+        for deployment in application["deployments"].values()
+        for replica in deployment["replicas"]
+    )
 
 
 def explain(details: Mapping[str, Any]) -> str:

@@ -53,7 +53,10 @@ def _tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=list(_SPECIAL), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=VOCABULARY,
+        special_tokens=list(_SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     # The interpreter's own documentation is a text that is always there.
     tokenizer.train_from_iterator([str(vars(kind).get("__doc__")) for kind in (str, bytes, dict, list, int, float)], trainer)
@@ -79,10 +82,13 @@ def _hybrid(tokenizer: PreTrainedTokenizerFast) -> Qwen3_5ForConditionalGenerati
                 "vocab_size": VOCABULARY, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4,
                 "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 4096,
                 "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+                # As in the published config.json; vLLM takes the state's type from it.
+                "mamba_ssm_dtype": "float32",
                 "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
             },
             vision_config={
-                "depth": 1, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "out_hidden_size": 128, "num_position_embeddings": 16,
+                "depth": 1, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "out_hidden_size": 128,
+                "num_position_embeddings": 16,
             },
             image_token_id=token("<|image_pad|>"),
             video_token_id=token("<|video_pad|>"),

@@ -31,6 +31,7 @@ def template() -> dict:
             stack,
             name,
             cluster=cluster,
+            kubernetes_version="1.35",
             node_role=role,
             name=name.replace(".", "-"),
             instance=instance,
@@ -78,6 +79,7 @@ def test_groups_allow_all_traffic_from_and_to_themselves(template: dict) -> None
 def test_group_properties(template: dict) -> None:
     for group in resources(template, "AWS::EKS::Nodegroup"):
         assert group["AmiType"] == "AL2023_x86_64_NVIDIA"
+        assert group["Version"] == "1.35"
         assert group["Subnets"] == ["subnet-1"]
         assert group["ScalingConfig"] == {"MinSize": 0, "DesiredSize": 2, "MaxSize": 2}
         assert group["Taints"] == [{"Key": "nvidia.com/gpu", "Value": "true", "Effect": "NO_SCHEDULE"}]

@@ -1,5 +1,7 @@
 """Zone and subnet choice: the decisions, and the handler around them with recorded EC2 answers."""
 
+from typing import Any
+
 import pytest
 from botocore.exceptions import ClientError
 from constructs.gpu_zones.handler import index
@@ -105,17 +107,19 @@ def test_no_fitting_subnet(offering, wanted, expected) -> None:
 class Ec2:
     """EC2 as recorded: zone a has no control plane, the type is offered in b and c of one region."""
 
-    calls: list[str]
-
-    def __init__(self, region: str, offers: dict[str, list[str]], fail: bool = False) -> None:
-        self.region, self.offers, self.fail = region, offers, fail
+    def __init__(self, region: str, offers: dict[str, list[str]], fail: bool, system: str) -> None:
+        self.region, self.offers, self.fail, self.system = region, offers, fail, system
 
     def get_paginator(self, operation: str) -> "Ec2":
         assert operation == "describe_instance_type_offerings"
         return self
 
-    def paginate(self, **arguments: object) -> list[dict]:
+    def paginate(self, **arguments: Any) -> list[dict]:
         assert arguments["LocationType"] == "availability-zone"
+        if arguments["Filters"][0]["Values"] == ["m7i.xlarge"]:
+            return [{"InstanceTypeOfferings": [{"Location": f"us-east-1{letter}"} for letter in self.system]}]
+        if self.region in self.offers.get("denied", []):
+            raise ClientError({"Error": {"Code": "UnauthorizedOperation"}}, "DescribeInstanceTypeOfferings")
         return [{"InstanceTypeOfferings": [{"Location": zone}]} for zone in self.offers.get(self.region, [])]
 
     def describe_availability_zones(self, **arguments: object) -> dict:
@@ -126,13 +130,13 @@ class Ec2:
     def describe_regions(self) -> dict:
         if self.fail:
             raise ClientError({"Error": {"Code": "UnauthorizedOperation"}}, "DescribeRegions")
-        return {"Regions": [{"RegionName": "us-west-2"}, {"RegionName": "us-east-1"}]}
+        return {"Regions": [{"RegionName": "us-west-2"}, {"RegionName": "us-east-1"}, {"RegionName": "af-south-1"}]}
 
 
 @pytest.fixture
 def ec2(monkeypatch: pytest.MonkeyPatch):
-    def use(offers: dict[str, list[str]], fail: bool = False) -> None:
-        monkeypatch.setattr(index, "client", lambda region="us-east-1": Ec2(region, offers, fail))
+    def use(offers: dict[str, list[str]], fail: bool = False, system: str = "abcd") -> None:
+        monkeypatch.setattr(index, "client", lambda region="us-east-1", _config=None: Ec2(region, offers, fail, system))
 
     return use
 
@@ -141,7 +145,13 @@ def event(request: str, physical_id: str | None = None, resource: str = "Custom:
     return {
         "RequestType": request,
         "ResourceType": resource,
-        "ResourceProperties": {"InstanceType": TYPE, "WantedZone": "", "Count": "3", **properties},
+        "ResourceProperties": {
+            "InstanceType": TYPE,
+            "SystemInstanceType": "m7i.xlarge",
+            "WantedZone": "",
+            "Count": "3",
+            **properties,
+        },
         **({"PhysicalResourceId": physical_id} if physical_id else {}),
     }
 
@@ -164,6 +174,19 @@ def test_repeated_create_gives_the_same_answer(ec2) -> None:
 
 def test_failure_names_regions_that_offer_the_type(ec2) -> None:
     ec2({"us-west-2": ["us-west-2a"]})
+    with pytest.raises(index.GpuZonesError, match="Regions that offer it: us-west-2"):
+        index.handler(event("Create"), None)
+
+
+def test_zones_without_the_system_type_are_left_out(ec2) -> None:
+    ec2({"us-east-1": ["us-east-1b", "us-east-1c", "us-east-1d"]}, system="cd")
+    assert index.handler(event("Create"), None)["Data"] == {"Zone1": "us-east-1c", "Zone2": "us-east-1d", "Zone3": "us-east-1c"}
+    ec2({"us-east-1": ["us-east-1b"]}, system="")
+    assert index.handler(event("Create"), None)["Data"]["Zone1"] == "us-east-1b"
+
+
+def test_a_region_that_denies_the_question_does_not_hide_the_others(ec2) -> None:
+    ec2({"us-west-2": ["us-west-2a"], "denied": ["af-south-1"]})
     with pytest.raises(index.GpuZonesError, match="Regions that offer it: us-west-2"):
         index.handler(event("Create"), None)
 

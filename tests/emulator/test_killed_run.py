@@ -35,8 +35,7 @@ def orphan():
             break
     else:
         pytest.fail("the run did not come to its first handler")
-    pid, owner = (int(part) for part in (left.folder / "pids").read_text().split())
-    assert owner == run.pid
+    pid = int((left.folder / "pid").read_text())
     with pytest.raises(RuntimeError, match="another run is in progress"), left:
         pass
     os.killpg(run.pid, signal.SIGKILL)
@@ -51,6 +50,6 @@ def test_next_run_ends_the_orphan_and_starts_clean(orphan):
         account = Account(emulator=fresh)
         assert account.client("cloudformation").describe_stacks()["Stacks"] == []
         assert not any(fresh.kube_state.iterdir())
-        pid = int((fresh.folder / "pids").read_text().split()[0])
+        pid = int((fresh.folder / "pid").read_text())
         assert _command(pid)
     assert not _command(pid)

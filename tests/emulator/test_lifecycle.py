@@ -6,8 +6,11 @@ import pytest
 
 from local.account import Account, Row, templates
 from local.cdk_cli import CdkCli, CdkError
+from local.differences import differences
+from local.service_readers import NO_RESOURCE, NOT_SHOWN, READERS
 
 NETWORK, EKS, RAY = (f"ray-llm-multinode-{name}" for name in ("network", "eks", "ray-serve"))
+SERVICE = {"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": {"name": "ray-llm", "namespace": "inference"}, "spec": {}}
 REASON = "no space left on the operator's disk"
 
 
@@ -67,6 +70,67 @@ def test_handlers_installed_charts_before_the_manifest(calls):
     assert {"kuberay-operator"} < set(releases)
     assert [call[0] for call in done].index("kubectl") > len(releases) - 1
     assert ["aws", "eks", "update-kubeconfig"] in [call[:3] for call in calls()]
+
+
+def other_values(value):
+    """Copies of a resource's properties, each with another value in one place, and that place."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if entries is None:
+        yield "", f"other than {value}"
+        return
+    for key, item in entries:
+        for place, other in other_values(item):
+            copy = dict(value) if isinstance(value, dict) else list(value)
+            copy[key] = other
+            yield f"/{key}{place}", copy
+
+
+def test_compare_would_see_any_other_value_of_any_property(account, assembly, monkeypatch):
+    plain, seen, unseen = Account._problem, [], []
+
+    def every_other(self, kind, physical_id, status, expected):
+        if kind.startswith("AWS::") and kind not in NO_RESOURCE:
+            shown = {key: value for key, value in expected.items() if key not in NOT_SHOWN.get(kind, ())}
+            observed = READERS[kind](self, physical_id, expected)
+            for place, other in other_values(shown):
+                if any(differences(other, observed)) or plain(self, kind, physical_id, status, other):
+                    seen.append(place)
+                else:
+                    unseen.append(f"{kind}{place}")
+        return plain(self, kind, physical_id, status, expected)
+
+    monkeypatch.setattr(Account, "_problem", every_other)
+    account.compare(assembly)
+    assert unseen == []
+    assert len(seen) > 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("Custom::AWSCDK-EKS-HelmChart", {"Version": "9.9.9"}),
+        ("Custom::AWSCDK-EKS-HelmChart", {"Values": '{"other": 1}'}),
+        ("Custom::AWSCDK-EKS-HelmChart", {"Release": "other"}),
+        ("Custom::AWSCDK-EKS-KubernetesResource", {"Manifest": json.dumps([SERVICE])}),
+    ],
+)
+def test_compare_would_see_another_chart_or_manifest(account, assembly, monkeypatch, kind, change):
+    plain, problems = Account._problem, []
+
+    def other(self, type_name, physical_id, status, expected):
+        if type_name == kind:
+            problems.append(plain(self, type_name, physical_id, status, {**expected, **change}))
+        return ""
+
+    monkeypatch.setattr(Account, "_problem", other)
+    account.compare(assembly)
+    assert problems
+    assert all(problems)
+
+
+def test_gone_shows_everything_as_long_as_it_is_there(account):
+    there = [row for row in Lifecycle.rows if row.type.startswith("AWS::") and row.type not in NO_RESOURCE]
+    assert account.gone(Lifecycle.rows) == there
 
 
 def test_compare_sees_what_changed_behind_cloudformation(account, assembly):

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,10 +16,10 @@ OVERLAY = ROOT / "local" / "serve" / "overlay"
 # vLLM without torch, in this process as in the cluster's.
 sys.path.insert(0, str(OVERLAY))
 
+from running_service import RunningService  # noqa: E402
+
 from local.serve.engine_environment import engine_environment  # noqa: E402 - needs the overlay
 from local.serve.ray_service import RayService  # noqa: E402
-
-from running_service import RunningService  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from charts.model_family import model_families
 from charts.serve_config import KV_BACKENDS, build_serve_config
 from local.serve.config_check import problems

@@ -17,6 +17,14 @@ def depends_on(templates, resource: dict) -> set[str]:
     return {templates["eks"]["Resources"][name]["Type"] for name in resource.get("DependsOn", [])}
 
 
+def actions_of(statement: dict) -> list[str]:
+    return statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+
+
+def test_nodes_follow_the_clusters_version(synth) -> None:
+    assert {group["Properties"]["Version"] for group in synth(K8S_VERSION="1.36").resources("AWS::EKS::Nodegroup")} == {"1.36"}
+
+
 def test_cluster(synth) -> None:
     cluster = synth().one("AWS::EKS::Cluster")
     assert cluster["Name"] == "ray-llm-multinode"
@@ -61,12 +69,6 @@ def test_every_function_logs_to_a_group_of_its_stack(synth) -> None:
     assert all("Ref" in function["Properties"]["LoggingConfig"]["LogGroup"] for function in functions)
 
 
-def test_cluster_waits_for_no_nat(synth) -> None:
-    text = json.dumps(synth().resources("AWS::EKS::Cluster"))
-    assert "Nat" not in text
-    assert set(depends_on(synth(), synth().resources("AWS::EKS::Cluster")[0])) == {"AWS::Logs::LogGroup"}
-
-
 def test_addons(synth) -> None:
     assert set(addons(synth())) == {
         "vpc-cni",
@@ -83,7 +85,8 @@ def test_addons(synth) -> None:
 def test_nodes_wait_for_the_network_addon_and_pods_for_nodes(synth) -> None:
     templates = synth()
     for group in templates.resources("AWS::EKS::Nodegroup"):
-        assert "AWS::EKS::Addon" in depends_on(templates, group)
+        waits = {templates["eks"]["Resources"][name]["Properties"].get("AddonName") for name in group["DependsOn"]}
+        assert {"vpc-cni", "kube-proxy", "eks-pod-identity-agent"} <= waits
     for waiting in (addons(templates)["coredns"], addons(templates)["metrics-server"], *charts(templates).values()):
         if waiting["Properties"].get("Chart") != "kuberay-operator":
             assert "AWS::EKS::Nodegroup" in depends_on(templates, waiting)
@@ -134,8 +137,11 @@ def test_efa_plugin_knows_the_type_and_the_regions_registry(synth) -> None:
 
 
 def test_kubectl_role_is_narrow(synth) -> None:
-    policies = json.dumps(synth().resources("AWS::IAM::Policy", stack="eks"))
-    assert '"*"' not in policies
+    policies = [item["Properties"]["PolicyDocument"]["Statement"] for item in synth().resources("AWS::IAM::Policy", stack="eks")]
+    actions = [sorted(action for statement in policy for action in actions_of(statement)) for policy in policies]
+    logs = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    assert sorted(actions) == sorted([["eks:DescribeCluster", *logs], ["lambda:GetFunction", "lambda:InvokeFunction", *logs]])
+    assert '"*"' not in json.dumps(policies)
     assert "ContainerRegistryReadOnly" not in json.dumps(synth()["eks"])
 
 

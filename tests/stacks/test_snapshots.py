@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.conftest import STACKS
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 from jsonschema import Draft202012Validator
+
 from tests.stacks.settings_matrix import COMBINATIONS
 from tests.static.kuberay_crd import rayservice_schema
 

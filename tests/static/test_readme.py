@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 # No literal default: found at deploy time, the region's, or none.
 DEFAULTS = {"GPU_AZ": "(found)", "DLC_IMAGE": "(the region's)", "HF_TOKEN_SECRET": "(none)"}
+DEFAULTS |= dict.fromkeys(("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH", "NOTIFICATION_EMAIL"), "(none)")
 
 
 def test_every_setting_is_documented_with_its_default_and_an_example() -> None:
@@ -40,6 +41,10 @@ def test_every_make_target_is_explained() -> None:
 def test_every_output_is_documented(synth) -> None:
     outputs = {name for template in synth().by_stack.values() for name in template["Outputs"] if not name.startswith("Exports")}
     assert not [name for name in outputs if name not in README]
+
+
+def test_nothing_is_left_to_fill_in() -> None:
+    assert "@@" not in README
 
 
 def test_files_named_in_the_readme_exist() -> None:

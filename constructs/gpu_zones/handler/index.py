@@ -9,6 +9,7 @@ The provider framework delivers the answer; an exception's text becomes the reas
 """
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import boto3
 from botocore.config import Config
@@ -19,6 +20,7 @@ ZONE_IDS_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 ZONES_PREFIX = "gpu-zones:"
 SUBNET_PREFIX = "gpu-subnet:"
 RETRY = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=15)
+QUICK = Config(retries={"mode": "standard", "max_attempts": 1}, connect_timeout=3, read_timeout=5)
 
 
 class GpuZonesError(Exception):
@@ -109,22 +111,37 @@ def usable_zones(ec2):
     return sorted(zone["ZoneName"] for zone in zones if zone["ZoneId"] not in ZONE_IDS_WITHOUT_CONTROL_PLANE)
 
 
+def zones_for_both(usable, offering_system):
+    """Zones that EKS can use and that offer the system nodes' type, which spread over all of them.
+
+    Where that leaves fewer than two, the node group's own error says more than this function could.
+    """
+    both = sorted(set(usable) & set(offering_system))
+    return both if len(both) > 1 else usable
+
+
 def regions_that_offer(instance_type):
-    """Regions of this account that offer the type; best effort, since it only improves a failure's text."""
-    found = []
+    """Regions of this account that offer the type, as far as they answer; it only improves a failure's text."""
     try:
-        regions = [region["RegionName"] for region in client().describe_regions()["Regions"]]
-        for region in sorted(regions):
-            if offering_zones(client(region), instance_type):
-                found.append(region)
+        regions = sorted(region["RegionName"] for region in client().describe_regions()["Regions"])
     except (BotoCoreError, ClientError):
-        pass
-    return found
+        return []
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        offers = pool.map(lambda region: offers_in(region, instance_type), regions)
+        return [region for region, offered in zip(regions, offers, strict=True) if offered]
 
 
-def client(region=None):
+def offers_in(region, instance_type):
+    """Whether a region offers the type; a region that denies the question counts as no."""
+    try:
+        return bool(offering_zones(client(region, QUICK), instance_type))
+    except (BotoCoreError, ClientError):
+        return False
+
+
+def client(region=None, config=RETRY):
     """An EC2 client with bounded waits."""
-    return boto3.client("ec2", region_name=region or os.environ["AWS_REGION"], config=RETRY)
+    return boto3.client("ec2", region_name=region or os.environ["AWS_REGION"], config=config)
 
 
 def create_zones(event):
@@ -138,7 +155,7 @@ def create_zones(event):
     instance_type = properties["InstanceType"]
     arguments = {
         "offering": offering_zones(ec2, instance_type),
-        "usable": usable_zones(ec2),
+        "usable": zones_for_both(usable_zones(ec2), offering_zones(ec2, properties["SystemInstanceType"])),
         "wanted_zone": properties.get("WantedZone", ""),
         "instance_type": instance_type,
         "count": count,

@@ -131,7 +131,7 @@ _module(
     "engine.arg_utils",
     AsyncEngineArgs=_arguments("AsyncEngineArgs", source="engine/arg_utils.py", classes=("EngineArgs", "AsyncEngineArgs")),
 )
-import vllm.entrypoints.openai  # noqa: E402 - the parent of the next module
+import vllm.entrypoints.openai  # noqa: E402, F401 - the parent of the next module
 
 _module(
     "entrypoints.openai.cli_args",

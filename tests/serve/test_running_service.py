@@ -1,0 +1,100 @@
+"""What the running application guarantees: placement, replacement, changes in place, load."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from running_service import RunningService
+
+from local.serve.serve_api import NotRunningError
+from local.serve.simulated_node import SimulatedNode
+
+
+def wait_for(condition, *, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.3)
+
+
+def placed(running: RunningService) -> dict[str, list[str]]:
+    return {phase: [row.group for row in running.rows(phase.capitalize())] for phase in ("prefill", "decode")}
+
+
+def test_phases_are_on_nodes_of_their_own(running: RunningService) -> None:
+    assert placed(running) == {"prefill": ["prefill"], "decode": ["decode"]}
+    [prefill], [decode] = running.rows("Prefill"), running.rows("Decode")
+    assert prefill.address != decode.address
+    assert prefill.engine_id
+    assert prefill.engine_id != decode.engine_id
+    assert prefill.address in prefill.engine_id, "the side channel's address is the node's own"
+
+
+def test_model_is_listed_and_answers(running: RunningService) -> None:
+    assert running.client.models() == ["qwen3.5-9b"]
+    assert running.ask("a b c") == " You said: a b c"
+
+
+def test_200_concurrent_streams_complete(running: RunningService) -> None:
+    def stream(number: int) -> str:
+        return "".join(running.client.stream(model=running.model, text=f"stream {number}", max_tokens=24))
+
+    with ThreadPoolExecutor(200) as pool:
+        assert list(pool.map(stream, range(200))) == [f" You said: stream {number}" for number in range(200)]
+
+
+@pytest.mark.parametrize("phase", ["Prefill", "Decode"])
+def test_a_killed_replica_is_replaced_and_requests_go_on(running: RunningService, phase: str) -> None:
+    [before] = running.rows(phase)
+    os.kill(before.pid, signal.SIGKILL)
+    wait_for(lambda: [row.replica for row in running.rows(phase)] not in ([], [before.replica]))
+    wait_for(lambda: running.post({"model": running.model, "messages": [{"role": "user", "content": "x"}]}).status_code == 200)
+    [after] = running.rows(phase)
+    assert after.group == before.group
+    assert after.engine_id != before.engine_id, "a stale engine id would point peers at the dead engine"
+    with running.under_load() as tally:
+        wait_for(lambda: tally.answered >= 10)
+    assert tally.failures == []
+
+
+def test_a_change_is_applied_in_place_and_loses_no_request(running: RunningService) -> None:
+    long_prompt = {"model": running.model, "messages": [{"role": "user", "content": "word " * 5000}], "max_tokens": 4}
+    assert running.post(long_prompt).status_code == 400
+    nodes = set(running.cluster.groups())
+    with running.under_load() as tally:
+        wait_for(lambda: tally.answered >= 5)
+        running.apply(running.changed(max_model_len=8192))
+        settled = tally.answered
+        wait_for(lambda: tally.answered >= settled + 5)
+    assert tally.failures == []
+    assert running.post(long_prompt).status_code == 200
+    assert set(running.cluster.groups()) == nodes
+    running.apply(running.service.serve_config)
+
+
+def test_a_config_that_finds_no_place_is_reported_and_the_old_one_goes_on(running: RunningService) -> None:
+    with pytest.raises(NotRunningError, match="to be scheduled"):
+        running.apply(running.changed(decode=3))
+    assert running.ask("still there") == " You said: still there"
+    running.apply(running.service.serve_config)
+
+
+@pytest.mark.parametrize(("prefill", "decode"), [(2, 1), (1, 2)])
+def test_more_replicas_on_more_nodes(running: RunningService, prefill: int, decode: int) -> None:
+    group = "prefill" if prefill == 2 else "decode"
+    [like] = [node for node in running.service.nodes if node.group == group]
+    node = running.cluster.add(SimulatedNode(group=group, cpus=like.cpus, gpus=like.gpus, resources=like.resources))
+    try:
+        running.apply(running.changed(prefill=prefill, decode=decode))
+        assert placed(running) == {"prefill": ["prefill"] * prefill, "decode": ["decode"] * decode}
+        assert len({row.engine_id for row in (*running.rows("Prefill"), *running.rows("Decode"))}) == 3
+        with running.under_load() as tally:
+            wait_for(lambda: tally.answered >= 20)
+        assert tally.failures == []
+    finally:
+        running.apply(running.service.serve_config)
+        running.cluster.remove(node)

@@ -1,0 +1,27 @@
+"""One Ray cluster with the real vLLM; the application on it is replaced from test to test."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.serve.local_cluster import LocalCluster
+from local.serve.simulated_node import SimulatedNode
+from local.vllm_cpu.cpu_config import ENVIRONMENT
+from local.vllm_cpu.tiny_model import NAMES, Kind, make_tiny_model
+from tests.vllm.running_vllm import RunningVllm
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return {kind: make_tiny_model(kind=kind, folder=folder) for kind in NAMES}
+
+
+@pytest.fixture(scope="session")
+def running(models: dict[Kind, Path]) -> Iterator[RunningVllm]:
+    os.environ.update(ENVIRONMENT)
+    workers = [SimulatedNode(group=group, cpus=8, gpus=0, resources={f"pd_{group}": 1}) for group in ("prefill", "decode")]
+    with LocalCluster(nodes=[SimulatedNode(group="head", cpus=0, gpus=0), *workers], environment=ENVIRONMENT) as cluster:
+        yield RunningVllm(cluster=cluster, models=models)

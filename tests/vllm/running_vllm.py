@@ -1,0 +1,120 @@
+"""The disaggregated application with real engines, as the tests use it."""
+
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from charts.serve_config import build_serve_config
+from local.serve.local_cluster import LocalCluster
+from local.serve.replica_row import ReplicaRow
+from local.serve.serve_api import ServeApi
+from local.vllm_cpu.cpu_config import MAX_MODEL_LEN, for_cpu
+from local.vllm_cpu.tiny_model import VOCABULARY, Kind
+
+MAX_TOKENS = 12
+_ROOT = Path(__file__).resolve().parents[2]
+_SPECIAL_TOKENS = 7
+# Ray's exporter ends counts so; its histograms' _sum is made up from bucket midpoints and means nothing.
+_TRANSFERS = re.compile(r"^ray_vllm_nixl_xfer_time_seconds_count\{[^}]*\} (\S+)$", re.MULTILINE)
+
+
+def prompts(*, count: int, tokens: int, seed: int = 0) -> list[list[int]]:
+    """Random token ids, different from prompt to prompt from the first on."""
+    source = random.Random(f"{seed} {tokens}")
+    return [[source.randrange(_SPECIAL_TOKENS, VOCABULARY) for _ in range(tokens)] for _ in range(count)]
+
+
+def serve_config(*, kind: Kind, model: Path) -> dict[str, Any]:
+    built = build_serve_config(
+        model_id="tiny",
+        model_source=str(model),
+        prefill_replicas=1,
+        decode_replicas=1,
+        tensor_parallel_size=1,
+        max_model_len=MAX_MODEL_LEN,
+        kv_backend="LIBFABRIC",
+        accelerator_type="L4",
+        gpu_memory_mib=22888,
+    )
+    return for_cpu(built, kind=kind, model=model)
+
+
+def run_single_engine(
+    *, engine: dict[str, Any], environment: dict[str, str], questions: Sequence[Sequence[int]] = ()
+) -> tuple[list[list[int]] | None, str]:
+    """The answers of one engine, None when it did not start; and everything it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        answers = Path(folder) / "answers.json"
+        job = json.dumps({"engine": engine, "prompts": questions, "max_tokens": MAX_TOKENS})
+        done = subprocess.run(
+            [sys.executable, "-m", "local.vllm_cpu.single_engine", str(answers)],
+            input=job, env=environment, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        return (json.loads(answers.read_text()) if done.returncode == 0 else None), done.stdout
+
+
+class RunningVllm:
+    """`deploy` replaces the application; everything else asks the one that runs."""
+
+    def __init__(self, *, cluster: LocalCluster, models: dict[Kind, Path]) -> None:
+        self._cluster, self._models = cluster, models
+        self._api = ServeApi(dashboard_url=cluster.dashboard_url)
+        self._deployed: dict[str, Any] | None = None
+
+    def deploy(self, kind: Kind, **engine_changes: Any) -> None:
+        """Both sides with the family's settings, and these changes; nothing happens when that runs already."""
+        config = serve_config(kind=kind, model=self._models[kind])
+        for side in ("prefill_config", "decode_config"):
+            config["applications"][0]["args"][side]["engine_kwargs"].update(engine_changes)
+        if config != self._deployed:
+            self._deployed = None
+            self._api.deploy(config)
+            self._api.wait_running(timeout_s=300)
+            self._deployed = config
+
+    def replicas(self) -> list[ReplicaRow]:
+        return ReplicaRow.of(details=self._api.details(), groups=self._cluster.groups(), logs=self._cluster.logs)
+
+    def wait(self) -> None:
+        self._api.wait_running(timeout_s=300)
+
+    @property
+    def url(self) -> str:
+        return self._api.url()
+
+    def answers(self, questions: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Token ids of the greedy answers, asked one after another."""
+        found = []
+        for question in questions:
+            body = {
+                "model": "tiny",
+                "prompt": question,
+                "max_tokens": MAX_TOKENS,
+                "temperature": 0,
+                "ignore_eos": True,
+                "return_token_ids": True,
+            }
+            answer = httpx.post(f"{self.url}/v1/completions", json=body, timeout=120).raise_for_status().json()
+            found.append(answer["choices"][0]["token_ids"])
+        return found
+
+    def transfers(self) -> int:
+        """KV transfers that the decode engines have counted so far, from the nodes' metrics."""
+        import ray
+
+        ray.init(address=self._cluster.address, ignore_reinit_error=True, logging_level="ERROR")
+        try:
+            pages = [
+                httpx.get(f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics").text for node in ray.nodes()
+            ]
+        finally:
+            ray.shutdown()
+        return round(sum(float(count) for page in pages for count in _TRANSFERS.findall(page)))
