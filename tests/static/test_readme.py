@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 # No literal default: found at deploy time, the region's, or none.
 DEFAULTS = {"GPU_AZ": "(found)", "DLC_IMAGE": "(the region's)", "HF_TOKEN_SECRET": "(none)"}
+DEFAULTS |= dict.fromkeys(("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH", "NOTIFICATION_EMAIL"), "(none)")
 
 
 def test_every_setting_is_documented_with_its_default_and_an_example() -> None:
