@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ministack import app
 
+from local import change_set_rules, code_build, code_pipeline, notification_rules
 from local.account_facts import AccountFacts
 from local.ec2_answers import Ec2Answers
 from local.instance_offerings import InstanceOfferings
@@ -27,6 +28,8 @@ if __name__ == "__main__":
     AccountFacts(file=Path(os.environ["LOCAL_FACTS"])).install()
     KubeApi(state=Path(os.environ["LOCAL_KUBE_STATE"]), folder=Path(os.environ["STATE_DIR"]).parent).install()
     Ec2Answers().install()
+    for addition in (change_set_rules, code_build, code_pipeline, notification_rules):
+        addition.install()
     ResourceRules(schemas=ResourceSchemas(region=os.environ["MINISTACK_REGION"]), offerings=offerings).install()
     trust_loopback()
     app.main()
