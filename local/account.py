@@ -207,10 +207,11 @@ class Account:
 
 
 def templates(assembly: Path, *, region: str | None = None) -> dict[str, dict[str, Any]]:
-    """The templates of a cloud assembly by stack name; with `region`, those of that region."""
+    """The templates of a cloud assembly by stack name; with `region`, those that go there."""
     artifacts = json.loads((assembly / "manifest.json").read_text())["artifacts"]
     return {
         artifact["properties"].get("stackName", name): json.loads((assembly / artifact["properties"]["templateFile"]).read_text())
         for name, artifact in artifacts.items()
-        if artifact["type"] == "aws:cloudformation:stack" and region in (None, artifact["environment"].rpartition("/")[2])
+        if artifact["type"] == "aws:cloudformation:stack"
+        and (region is None or artifact["environment"].rpartition("/")[2] in (region, "unknown-region"))
     }

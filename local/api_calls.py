@@ -58,7 +58,7 @@ def serve(name: str, operations: Mapping[str, Callable[[dict[str, Any]], dict[st
         try:
             return 200, content, json.dumps(operations[asked](json.loads(body or b"{}")), default=str).encode()
         except ServiceError as error:
-            return 400, {**content, "x-amzn-errortype": error.code}, json.dumps({"message": str(error)}).encode()
+            return 400, content, json.dumps({"__type": error.code, "message": str(error)}).encode()
 
     router.SERVICE_PATTERNS[name] = {"target_prefixes": [target]} if target else {}
     app.SERVICE_HANDLERS[name] = answer

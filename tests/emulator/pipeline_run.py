@@ -29,7 +29,8 @@ class ActionFailed(Exception):
 class PipelineRun:
     """One execution of the stages that deploy; source, build, self-update and tests come before and are not repeated here.
 
-    Real are CloudFormation's change sets, their order and the deploy and execution roles of `cdk bootstrap`. `approve` and
+    Real are CloudFormation's change sets, their order and the deploy and execution roles of `cdk bootstrap`; the pipeline's own
+    role, which assumes those, is checked in the template. `approve` and
     `build` stand for a person and for CodeBuild: they get the action's name, and `build` the environment variables that the
     action passes on; what they answer decides whether the action succeeds. `done` lists what has succeeded.
     """

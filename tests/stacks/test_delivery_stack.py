@@ -204,6 +204,14 @@ def test_deployments_act_as_the_deploy_role_of_their_account(three) -> None:
             assert f"iam::{account}:role/cdk-hnb659fds-deploy-role" in role_arns(three.action(name)["RoleArn"])
 
 
+def test_pipeline_may_assume_the_role_of_every_deployment(three) -> None:
+    role = three.one("AWS::CodePipeline::Pipeline")["RoleArn"]["Fn::GetAtt"][0]
+    assumed = "".join(role_arns(item["Resource"]) for item in three.statements(role) if item["Action"] == "sts:AssumeRole")
+    wanted = {role_arns(action["RoleArn"]) for actions in three.stages().values() for action in actions if "RoleArn" in action}
+    assert len(wanted) == 3
+    assert all(arn in assumed for arn in wanted)
+
+
 def test_each_region_has_its_artifacts(three) -> None:
     stores = {item["Region"]: item["ArtifactStore"] for item in three.one("AWS::CodePipeline::Pipeline")["ArtifactStores"]}
     assert set(stores) == {"us-east-1", "eu-central-1", "us-west-2"}
