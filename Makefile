@@ -46,6 +46,11 @@ synth: setup ## Write the templates to cdk.out
 validate: setup ## Synth with the library's own validation pass, which everyday synth leaves out for speed
 	CDK_VALIDATION=true $(CDK) synth --quiet --output cdk.out.validate
 
+.PHONY: review
+review: setup ## What a deployment would change, in change sets that are prepared and not executed; needs credentials
+	$(CDK) synth --quiet --output cdk.out.review
+	$(BIN)/python -m tools.review --app cdk.out.review
+
 .PHONY: lint
 lint: setup ## Style, types
 	$(BIN)/ruff check .
@@ -99,6 +104,10 @@ test-kube: setup .venv-local/.ready ## The manifests on a real API server, sched
 	then .venv-local/bin/python -m local.kube.sandbox -- .venv-local/bin/pytest --confcutdir=tests/kube tests/kube; \
 	else echo "test-kube was NOT RUN, for the reason above."; fi
 
+.PHONY: test-pipeline
+test-pipeline: setup ## The commands of the pipeline's synth, as written in its buildspec, in a clean clone; ten minutes
+	timeout 1800 $(BIN)/python -m tools.pipeline_rehearsal
+
 # --- an AWS account ---------------------------------------------------------------------------------------------------
 
 .PHONY: preflight
@@ -150,6 +159,10 @@ load: .venv-load/.ready ## Load test of an OpenAI-compatible endpoint: make load
 .PHONY: bench
 bench: setup ## CPU and memory of synth against an empty Python CDK app
 	$(BIN)/python -m bench.synth
+
+.PHONY: bench-delivery
+bench-delivery: setup ## CPU of synth with a pipeline of three stages against one of one stage
+	$(BIN)/python -m bench.delivery
 
 .PHONY: clean
 clean: ## Remove everything that make made

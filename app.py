@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Settings in, stacks out."""
+"""Settings in, stacks out: one deployment, or the pipeline that delivers all stages."""
 
 import os
 import sys
@@ -8,14 +8,23 @@ from datetime import UTC, datetime
 from aws_cdk import App
 
 from settings import Settings, SettingsError
-from stacks.application import Application
 
 # The library's own validation pass costs 8 CPU seconds, four times the rest of synth: `make validate`, the tests and the
 # pipeline switch it on (CDK_VALIDATION=true), everyday synth does without. Stack traces only serve the CLI's --debug.
 app = App(builtin_cloud_formation_validation=os.environ.get("CDK_VALIDATION") == "true", stack_traces=False)
+today = datetime.now(UTC).date()
 try:
     settings = Settings.load(context=app.node.get_all_context(), environ=os.environ)
+    if settings.delivered:
+        # Imported here, as CDK Pipelines costs a second that a synth without a pipeline need not pay.
+        from delivery_plan import DeliveryPlan
+        from stacks.delivery import Delivery
+
+        Delivery(app, plan=DeliveryPlan.load(settings=settings, context=app.node.get_all_context()), today=today)
+    else:
+        from stacks.application import Application
+
+        Application(app, settings=settings, today=today)
 except SettingsError as error:
     sys.exit(str(error))
-Application(app, settings=settings, today=datetime.now(UTC).date())
 app.synth()

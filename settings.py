@@ -1,13 +1,15 @@
 """The settings of the application: parsed once, checked once, immutable afterwards.
 
 Precedence, lowest first: the defaults below, `stages.<stage>` in cdk.json, the environment variable of the
-setting's name, `-c <name in lower case>=<value>`. No other module reads the environment or the context.
+setting's name, `-c <name in lower case>=<value>`. No other module reads the environment or the context. What describes
+a stage and no resource (`STAGE_KEYS`) stands in cdk.json alone.
 """
 
 from __future__ import annotations
 
 import difflib
 import ipaddress
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -60,8 +62,15 @@ class Settings:
     nat_gateways: int
     public_access_cidrs: tuple[str, ...]
     stage: str
+    source_connection_arn: str | None
+    source_repository: str | None
+    source_branch: str | None
+    notification_email: str | None
     stage_is_configured: bool
     account: str | None
+    approval: bool
+    wave: str | None
+    termination_protection: bool
 
     @classmethod
     def load(cls, *, context: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
@@ -82,11 +91,17 @@ class Settings:
         problems += _combinations(values)
         stage = values.get("stage", "")
         account = _account(context=context, environ=environ, stage=stage, problems=problems)
+        options = _stage_options(context=context, stage=stage, problems=problems)
         if problems:
             raise SettingsError(problems)
         if not values["dlc_image"]:
             values["dlc_image"] = f"{deep_learning_containers_registry(values['region'])}/{_DLC_REPOSITORY_AND_TAG}"
-        return cls(**values, account=account, stage_is_configured=stage in (context.get("stages") or {stage}))
+        return cls(**values, **options, account=account, stage_is_configured=stage in (context.get("stages") or {stage}))
+
+    @property
+    def delivered(self) -> bool:
+        """Whether a pipeline delivers the stages of cdk.json; otherwise the CLI deploys this one."""
+        return self.source_connection_arn is not None
 
     @property
     def gpu_instance(self) -> EfaInstanceType:
@@ -310,6 +325,15 @@ def _ray_service_name(text: str) -> str:
     )
 
 
+def _connection_arn(text: str) -> str:
+    return _pattern(
+        r"arn:(aws|aws-cn|aws-us-gov):(codeconnections|codestar-connections):[a-z]{2}(-[a-z]+)+-\d:\d{12}:connection/"
+        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        "arn:aws:codeconnections:<region>:<12-digit account>:connection/<UUID> (or codestar-connections), as the console "
+        "shows it under Developer Tools, Connections",
+    )(text)
+
+
 _DEFINITIONS: Mapping[str, _Definition] = {
     name: _Definition(default=default, parse=parse)
     for name, default, parse in (
@@ -379,10 +403,34 @@ _DEFINITIONS: Mapping[str, _Definition] = {
         ("NAT_GATEWAYS", "1", _whole(1, 3)),
         ("PUBLIC_ACCESS_CIDRS", "0.0.0.0/0", _cidrs),
         ("STAGE", "dev", _pattern(r"[a-z][a-z0-9-]{0,31}", "a lower-case letter, then lower-case letters, digits and -")),
+        ("SOURCE_CONNECTION_ARN", "", _optional(_connection_arn)),
+        (
+            "SOURCE_REPOSITORY",
+            "",
+            _optional(_pattern(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){1,22}", "owner/name as the source provider shows it")),
+        ),
+        (
+            "SOURCE_BRANCH",
+            "",
+            _optional(
+                _pattern(
+                    r"(?!.*(\.\.|//|\.lock$))[A-Za-z0-9_][\w./-]{0,253}[\w-]|[A-Za-z0-9_]",
+                    "the name of a branch such as main, without refs/heads/",
+                )
+            ),
+        ),
+        ("NOTIFICATION_EMAIL", "", _optional(_pattern(r"[^@\s]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", "an e-mail address"))),
     )
 }
 
 SETTING_NAMES: tuple[str, ...] = tuple(_DEFINITIONS)
+STAGE_KEYS: tuple[str, ...] = ("account", "approval", "wave", "termination_protection")
+"""What a stage of cdk.json may hold beside settings."""
+SOURCE_NAMES: tuple[str, ...] = ("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH")
+"""Together they make the pipeline; one pipeline serves all stages, so no stage may hold them."""
+_NOT_OF_A_STAGE = {"stage", "notification_email", *(name.lower() for name in SOURCE_NAMES)}
+# A stage with such a word in its name asks for approval unless it says otherwise.
+_PRODUCTION_LIKE = re.compile(r"(^|-)(live|prd|prod|production)(-|$)")
 
 
 def _merge(*, context: Mapping[str, Any], environ: Mapping[str, str], problems: list[str]) -> dict[str, str]:
@@ -396,10 +444,15 @@ def _merge(*, context: Mapping[str, Any], environ: Mapping[str, str], problems: 
         problems.append(f"stages={stages!r}: allowed in cdk.json is an object of stages, each an object of settings")
         stages = {}
     for key, value in stages.get(stage_name, {}).items():
-        if key in lower and key != "stage":
+        if key in _NOT_OF_A_STAGE:
+            problems.append(
+                f"stages.{stage_name}.{key}={value}: it is not the matter of one stage; allowed is the environment variable, "
+                f"-c, or beside stages in cdk.json"
+            )
+        elif key in lower:
             texts[lower[key]] = _text(value)
-        elif key != "account":
-            problems.append(f"stages.{stage_name}.{key}={value}: unknown setting{_suggestion(key)}")
+        elif key not in STAGE_KEYS:
+            problems.append(f"stages.{stage_name}.{key}={value}: unknown setting{_suggestion(key, STAGE_KEYS)}")
     for key, value in context.items():
         if key not in lower and key != "stages" and (suggestion := _suggestion(key)):
             problems.append(f"{key}={value}: unknown setting{suggestion}")
@@ -410,8 +463,8 @@ def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value).strip()
 
 
-def _suggestion(key: str) -> str:
-    lower = [name.lower() for name in _DEFINITIONS]
+def _suggestion(key: str, more: tuple[str, ...] = ()) -> str:
+    lower = [*(name.lower() for name in _DEFINITIONS), *more]
     close = difflib.get_close_matches(key.lower().replace("-", "_"), lower, n=1, cutoff=0.8)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -443,7 +496,25 @@ def _combinations(values: Mapping[str, Any]) -> list[str]:
                 deep_learning_containers_registry(region)
         except UnknownRegionError as reason:
             problems.append(f"REGION={region}: {reason}; choose another region{'' if image else ', or give DLC_IMAGE'}")
+    problems += _source(values)
     problems += _capacity(values)
+    return problems
+
+
+def _source(values: Mapping[str, Any]) -> list[str]:
+    """All of the source or nothing: half of it would silently deploy this stage instead of a pipeline."""
+    if any(name.lower() not in values for name in SOURCE_NAMES):
+        return []
+    missing = [name for name in SOURCE_NAMES if not values[name.lower()]]
+    problems = []
+    if 0 < len(missing) < len(SOURCE_NAMES):
+        given = ", ".join(f"{name}={values[name.lower()]}" for name in SOURCE_NAMES if name not in missing)
+        problems.append(f"{given}: a pipeline needs {' and '.join(missing)} as well; allowed is all three of them, or none")
+    if values.get("notification_email") and len(missing) == len(SOURCE_NAMES):
+        problems.append(
+            f"NOTIFICATION_EMAIL={values['notification_email']}: only a pipeline sends mail; allowed is with "
+            f"{', '.join(SOURCE_NAMES)}"
+        )
     return problems
 
 
@@ -469,6 +540,35 @@ def _capacity(values: Mapping[str, Any]) -> list[str]:
     return []
 
 
+def _stage_options(*, context: Mapping[str, Any], stage: str, problems: list[str]) -> dict[str, Any]:
+    """What STAGE_KEYS but `account` say of a stage. A bad value is reported and read as if it were not there."""
+    stages = context.get("stages") or {}
+    given = stages.get(stage, {}) if isinstance(stages, Mapping) else {}
+    given = given if isinstance(given, Mapping) else {}
+
+    def usable(key: str, fits: Callable[[Any], bool], allowed: str) -> Any:
+        value = given.get(key)
+        if value is None or fits(value):
+            return value
+        problems.append(f"stages.{stage}.{key}={json.dumps(value)}: allowed is {allowed}")
+        return None
+
+    def is_boolean(value: Any) -> bool:
+        return isinstance(value, bool)
+
+    approval = usable("approval", is_boolean, "true or false, without quotes")
+    wave = usable(
+        "wave",
+        lambda value: not isinstance(value, bool) and bool(re.fullmatch(r"\d{1,4}|[A-Za-z][A-Za-z0-9-]{0,49}", str(value))),
+        "a number from 0 to 9999, or a letter followed by letters, digits and -, at most 50 characters",
+    )
+    return {
+        "approval": bool(_PRODUCTION_LIKE.search(stage)) if approval is None else approval,
+        "wave": None if wave is None else str(wave),
+        "termination_protection": bool(usable("termination_protection", is_boolean, "true or false, without quotes")),
+    }
+
+
 def _account(*, context: Mapping[str, Any], environ: Mapping[str, str], stage: str, problems: list[str]) -> str | None:
     stages = context.get("stages")
     configured = stages.get(stage) if isinstance(stages, Mapping) else None
@@ -481,4 +581,8 @@ def _account(*, context: Mapping[str, Any], environ: Mapping[str, str], stage: s
     return account
 
 
-assert {field.name for field in fields(Settings)} == {name.lower() for name in _DEFINITIONS} | {"account", "stage_is_configured"}
+assert {field.name for field in fields(Settings)} == {
+    *(name.lower() for name in _DEFINITIONS),
+    *STAGE_KEYS,
+    "stage_is_configured",
+}

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from aws_cdk import Duration, aws_ec2 as ec2, aws_iam as iam, aws_lambda as lambda_, aws_logs as logs
+from aws_cdk import CfnResource, Duration, aws_ec2 as ec2, aws_iam as iam, aws_lambda as lambda_, aws_logs as logs
 from constructs import Construct
 from constructs.acknowledge import acknowledge_managed_policy
 from constructs.principal import principal
@@ -86,7 +86,9 @@ def accept_vpc(scope: Construct) -> None:
     acknowledge_managed_policy(scope, _VPC_POLICY, reason)
 
 
-def depend_on_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
-    """Drop the function's DependsOn on its role, which its Role property implies; keep the one on the role's policy."""
+def depend_on_policy_alone(user: lambda_.Function | CfnResource, role: iam.Role) -> None:
+    """Drop DependsOn on the role of a function or another resource, which its property for the role implies; keep the one
+    on the role's policy."""
     policy = cast(iam.CfnPolicy, role.node.find_child("DefaultPolicy").node.default_child)
-    cast(lambda_.CfnFunction, function.node.default_child).add_override("DependsOn", [policy.logical_id])
+    resource = user if isinstance(user, CfnResource) else cast(lambda_.CfnFunction, user.node.default_child)
+    resource.add_override("DependsOn", [policy.logical_id])

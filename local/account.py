@@ -20,7 +20,7 @@ from local.listing import LISTINGS
 from local.service_readers import NO_RESOURCE, NOT_SHOWN, READERS
 
 # The services' words for "there is no such thing"; any other error is not evidence of that.
-NOT_FOUND = ("NotFound", "NoSuchEntity", "DoesNotExist", "Unknown")
+NOT_FOUND = ("NotFound", "NoSuchBucket", "NoSuchEntity", "DoesNotExist", "Unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,12 @@ class Account:
 
     def outputs(self, assembly: Path) -> dict[str, dict[str, str]]:
         """Outputs by stack."""
-        return {
-            stack: {output["OutputKey"]: output["OutputValue"] for output in self._stack(stack).get("Outputs", [])}
-            for stack in templates(assembly)
-        }
+        return {stack: self.outputs_of(stack) for stack in templates(assembly, region=self.emulator.region)}
+
+    def outputs_of(self, stack: str) -> dict[str, str]:
+        """Outputs of one stack."""
+        found = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", [])
+        return {output["OutputKey"]: output["OutputValue"] for output in found}
 
     def compare(self, assembly: Path) -> list[Row]:
         """One row per resource of every template, in the order of the templates."""
@@ -70,7 +72,7 @@ class Account:
             for export in page["Exports"]
         }
         rows = []
-        for stack, template in templates(assembly).items():
+        for stack, template in templates(assembly, region=self.emulator.region).items():
             pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
             deployed = {entry["LogicalResourceId"]: entry for page in pages for entry in page["StackResourceSummaries"]}
             for logical_id, resource in template["Resources"].items():
@@ -133,9 +135,6 @@ class Account:
             check=False,
         )
         return json.loads(answer.stdout) if answer.returncode == 0 else None
-
-    def _stack(self, name: str) -> dict[str, Any]:
-        return self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
 
     def _problem(self, type_name: str, physical_id: str, status: str, expected: dict[str, Any]) -> str:
         if status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
@@ -208,11 +207,12 @@ class Account:
         return str(found[0]) if found else Unknown(f"{resource['LogicalResourceId']}.{attribute}")
 
 
-def templates(assembly: Path) -> dict[str, dict[str, Any]]:
-    """The templates of a cloud assembly by stack name."""
+def templates(assembly: Path, *, region: str | None = None) -> dict[str, dict[str, Any]]:
+    """The templates of a cloud assembly by stack name; with `region`, those that go there."""
     artifacts = json.loads((assembly / "manifest.json").read_text())["artifacts"]
     return {
         artifact["properties"].get("stackName", name): json.loads((assembly / artifact["properties"]["templateFile"]).read_text())
         for name, artifact in artifacts.items()
         if artifact["type"] == "aws:cloudformation:stack"
+        and (region is None or artifact["environment"].rpartition("/")[2] in (region, "unknown-region"))
     }

@@ -48,9 +48,9 @@ class CdkCli:
         """Create or update all stacks of the assembly."""
         return self._run("deploy", "--all", "--require-approval", "never", "--progress", "events", "--app", str(assembly))
 
-    def destroy(self, assembly: Path, *, stack: str = "") -> str:
-        """Delete all stacks of the assembly, in reverse order, or the one with this id."""
-        return self._run("destroy", stack or "--all", "--force", "--app", str(assembly))
+    def destroy(self, assembly: Path, stacks: str = "--all") -> str:
+        """Delete all stacks of the assembly, or those that a pattern selects, in reverse order."""
+        return self._run("destroy", stacks, "--force", "--app", str(assembly))
 
     def _run(self, *arguments: str, app: bool = True) -> str:
         path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])

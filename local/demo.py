@@ -107,7 +107,7 @@ class Demo:
         if self.emulator.kube == "recorded":
             return
         api = self._service().api
-        cli.destroy(assembly, stack="RayServeStack")
+        cli.destroy(assembly, "RayServeStack")
         left = left_in_cluster(api)
         if left:
             raise DemoError("left over in the cluster: " + ", ".join(sorted(left)))

@@ -140,6 +140,7 @@ class Emulator:
                     "MINISTACK_REGION": self.region,
                     "MINISTACK_ACCOUNT_ID": ACCOUNT,
                     "PYTHONPATH": str(ROOT),
+                    "NODE_PATH": str(ROOT / "local" / "lambda_node"),
                     "LAMBDA_STRICT": "0",
                     "AUTH": "true",  # IAM: every call is signed and held against the caller's policies
                     "LAMBDA_EXECUTOR": "local",

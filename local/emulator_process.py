@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ministack import app
 
+from local import change_set_rules, code_build, code_pipeline, notification_rules
 from local.account_facts import AccountFacts
 from local.ec2_answers import Ec2Answers
 from local.instance_offerings import InstanceOfferings
@@ -37,6 +38,8 @@ if __name__ == "__main__":
     else:
         KubeApi(state=Path(os.environ["LOCAL_KUBE_STATE"]), folder=folder).install()
     Ec2Answers().install()
+    for addition in (change_set_rules, code_build, code_pipeline, notification_rules):
+        addition.install()
     ResourceRules(schemas=ResourceSchemas(region=os.environ["MINISTACK_REGION"]), offerings=offerings).install()
     trust_loopback()
     app.main()

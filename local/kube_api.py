@@ -2,7 +2,8 @@
 
 TLS with an authority of its own, a bearer token that must be an EKS token, and RBAC by the Role that was applied: a
 verb that the Role lacks is a 403 here as there. Behind it is what kubectl's stand-in recorded, brought to life by
-SimulatedService. LOCAL_KUBE_STATE/service.json = {"fault": "<one of simulated_service.FAULTS>"} breaks it.
+SimulatedService. LOCAL_KUBE_STATE/service.json = {"fault": "<one of simulated_service.FAULTS>"} breaks it; with a text
+"only" it breaks services alone whose RayService contains that text.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class KubeApi:
         service = next((item for key, item in objects.items() if key.startswith(f"RayService/{namespace}/")), None)
         simulated = self._services.setdefault(cluster, SimulatedService())
         simulated.look(service)
-        fault = self._fault()
+        fault = self._fault(service)
         if asked == "pods":
             return 200, json.dumps({"items": simulated.pods(service, fault) if service else []})
         if service is None:
@@ -106,9 +107,10 @@ class KubeApi:
         file = self._state / f"{cluster}.json"
         return json.loads(file.read_text())["objects"] if file.exists() else {}
 
-    def _fault(self) -> str:
+    def _fault(self, service: dict[str, Any] | None) -> str:
         file = self._state / "service.json"
-        return json.loads(file.read_text())["fault"] if file.exists() else ""
+        wanted = json.loads(file.read_text()) if file.exists() else {"fault": ""}
+        return wanted["fault"] if wanted.get("only", "") in json.dumps(service) else ""
 
 
 def _allowed(objects: dict[str, Any], namespace: str, group: str, resource: str, name: str, verb: str) -> bool:

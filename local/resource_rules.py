@@ -11,15 +11,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from ministack.core.responses import get_account_id
-from ministack.services import ec2, eks, iam, kms, lambda_svc
+from ministack.services import ec2, eks, iam, kms, lambda_svc, s3, sns
 from ministack.services.cloudformation import provisioners
 
+from local import bucket_settings
+from local.code_build import PROJECT
+from local.code_pipeline import PIPELINE
 from local.instance_offerings import InstanceOfferings
+from local.notification_rules import NOTIFICATION_RULE
 from local.resource_schemas import ResourceSchemas
 from local.resource_types import ADDED_TYPES, Properties, camel
 
 # Services that look up what a property names when they get the call.
-_LOOKING_UP = ("AWS::EC2::", "AWS::EKS::", "AWS::Lambda::")
+_LOOKING_UP = ("AWS::EC2::", "AWS::EKS::", "AWS::KMS::Alias", "AWS::Lambda::")
 _STORES = {
     "vpc": "_vpcs",
     "subnet": "_subnets",
@@ -41,7 +45,7 @@ class ResourceRules:
 
     def install(self) -> None:
         """Call once, before the emulator serves."""
-        for added in ADDED_TYPES:
+        for added in (*ADDED_TYPES, PIPELINE, PROJECT, NOTIFICATION_RULE):
             added.install(create_only=self._schemas.names(added.name, "createOnlyProperties"))
         for name, handler in list(provisioners._RESOURCE_HANDLERS.items()):
             if name.startswith("AWS::CloudFormation::"):
@@ -84,6 +88,12 @@ class ResourceRules:
                 _check_exists(value)
         if name == "AWS::EKS::Nodegroup":
             self._check_node_group(properties)
+        if name == "AWS::S3::BucketPolicy" and s3._bucket_owner_account(properties["Bucket"]) is None:
+            _refuse(f"The specified bucket {properties['Bucket']} does not exist", "NoSuchBucket")
+        topics = {"AWS::SNS::TopicPolicy": properties.get("Topics"), "AWS::SNS::Subscription": [properties.get("TopicArn")]}
+        for topic in topics.get(name) or []:
+            if topic not in sns._topics:
+                _refuse(f"Topic {topic} does not exist", "NotFound")
 
     def _check_node_group(self, properties: Properties) -> None:
         """The documented limits of a managed node group with a launch template, and the offered zones."""
@@ -142,6 +152,8 @@ class ResourceRules:
         if name == "AWS::Lambda::Function" and properties.get("VpcConfig"):
             vpc = ec2._subnets[properties["VpcConfig"]["SubnetIds"][0]]["VpcId"]
             lambda_svc._functions[physical_id]["config"]["VpcConfig"] = {**properties["VpcConfig"], "VpcId": vpc}
+        if name == "AWS::S3::Bucket":
+            bucket_settings.keep(physical_id, properties)
         if name == "AWS::EKS::Nodegroup":
             group_record = eks._nodegroups[f"{properties['ClusterName']}/{physical_id}"]
             group_record["capacityType"] = properties.get("CapacityType", "ON_DEMAND")
@@ -205,6 +217,8 @@ class ResourceRules:
             if group.get("launchTemplate")
         ):
             _refuse(f"The placement group {physical_id} is in use", "InvalidPlacementGroup.InUse")
+        if name == "AWS::S3::Bucket" and s3._buckets[physical_id]["objects"]:
+            _refuse(f"The bucket {physical_id} you tried to delete is not empty", "BucketNotEmpty")
         if name == "AWS::EKS::Cluster":
             attached = [key for key in eks._nodegroups if key.startswith(f"{physical_id}/")]
             if attached:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from local.delivery_readers import DELIVERY_READERS
 from local.differences import differences
 
 if TYPE_CHECKING:
@@ -288,9 +289,11 @@ READERS: Mapping[str, Reader] = {
     "Custom::Preflight": _made_nothing,
     "Custom::RayServiceTeardown": _made_nothing,
     "Custom::Verification": _made_nothing,
+    **DELIVERY_READERS,
 }
 # Properties that the services' answers do not show, on AWS either.
 NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
+    "AWS::CodePipeline::Pipeline": ("RestartExecutionOnUpdate",),
     "AWS::EC2::FlowLog": ("ResourceType",),
     "AWS::EKS::Addon": ("ResolveConflicts",),
     "AWS::EKS::Cluster": ("BootstrapSelfManagedAddons",),

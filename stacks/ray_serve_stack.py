@@ -6,18 +6,21 @@ from aws_cdk import CfnOutput, Environment, Stack, aws_eks_v2 as eks
 from cdk8s import App as Cdk8sApp
 from constructs import Construct
 from constructs.efa_node_group import EfaNodeGroup
+from constructs.endpoint_check_role import EndpointCheckRole
 from constructs.handler_logs import HandlerLogs
 from constructs.helm_release import HelmRelease
 from constructs.system_node_group import SystemNodeGroup
 from constructs.verification.construct import Verification
 
 from charts.digest import serve_digest
+from charts.endpoint_check_access import ENDPOINT_CHECK_GROUP, endpoint_check_access
 from charts.kuberay_operator import kuberay_operator
 from charts.namespace_access import NamespaceAccess
 from charts.ray_service import RayServiceChart
 from charts.serve_config import build_serve_config, serve_config_yaml
 from charts.worker_resources import WorkerResources
 from settings import Settings
+from stacks.endpoint_check import EndpointCheck
 from stacks.operator_commands import operator_commands
 
 
@@ -36,6 +39,7 @@ class RayServeStack(Stack):
         cluster: eks.ICluster,
         system_nodes: SystemNodeGroup,
         gpu_nodes: EfaNodeGroup,
+        endpoint_check: EndpointCheck | None,
         env: Environment,
     ) -> None:
         super().__init__(
@@ -105,6 +109,17 @@ class RayServeStack(Stack):
             verify=settings.verify,
         )
         verified.node.add_dependency(ray_service)
+        if endpoint_check:
+            check_access = EndpointCheckRole(
+                self,
+                "EndpointCheck",
+                cluster=cluster,
+                name=endpoint_check.stage_role_name,
+                assumed_by_arn=endpoint_check.pipeline_role_arn,
+                group=ENDPOINT_CHECK_GROUP,
+                manifest=endpoint_check_access(namespace=settings.namespace),
+            )
+            check_access.node.add_dependency(namespace)
 
         for name, description in _PROOF.items():
             CfnOutput(self, name, value=verified.get_att_string(name), description=description)

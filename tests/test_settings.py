@@ -51,8 +51,15 @@ def test_defaults() -> None:
         "nat_gateways": 1,
         "public_access_cidrs": ("0.0.0.0/0",),
         "stage": "dev",
+        "source_connection_arn": None,
+        "source_repository": None,
+        "source_branch": None,
+        "notification_email": None,
         "stage_is_configured": True,
         "account": None,
+        "approval": False,
+        "wave": None,
+        "termination_protection": False,
     }
 
 
@@ -291,3 +298,104 @@ def test_anything_loads_or_is_refused_with_reasons(environ: dict, context: dict)
         return
     assert found
     assert all(problem.strip() for problem in found)
+
+
+CONNECTION = "arn:aws:codeconnections:us-east-1:123456789012:connection/0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+SOURCE = {"SOURCE_CONNECTION_ARN": CONNECTION, "SOURCE_REPOSITORY": "owner/name", "SOURCE_BRANCH": "main"}
+
+
+def test_source_makes_the_application_delivered() -> None:
+    assert load(**SOURCE).delivered
+    assert not load().delivered
+
+
+@pytest.mark.parametrize("missing", SOURCE)
+def test_half_a_source_is_refused(missing: str) -> None:
+    (problem,) = problems(**{name: value for name, value in SOURCE.items() if name != missing})
+    assert f"a pipeline needs {missing} as well; allowed is all three of them, or none" in problem
+
+
+def test_notification_needs_a_pipeline() -> None:
+    assert "only a pipeline sends mail" in problems(NOTIFICATION_EMAIL="me@example.com")[0]
+    assert load(**SOURCE, NOTIFICATION_EMAIL="me@example.com").notification_email == "me@example.com"
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        CONNECTION,
+        CONNECTION.replace("codeconnections", "codestar-connections"),
+        CONNECTION.replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1"),
+        CONNECTION.replace("arn:aws:", "arn:aws-us-gov:").replace("us-east-1", "us-gov-west-1"),
+    ],
+)
+def test_connection_arns(arn: str) -> None:
+    assert load(**{**SOURCE, "SOURCE_CONNECTION_ARN": arn}).source_connection_arn == arn
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SOURCE_CONNECTION_ARN", CONNECTION[:-1]),
+        ("SOURCE_CONNECTION_ARN", CONNECTION.upper()),
+        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("123456789012", "1234")),
+        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("us-east-1", "")),
+        ("SOURCE_CONNECTION_ARN", CONNECTION.replace(":connection/", ":host/")),
+        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("arn:aws:", "arn:gcp:")),
+        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("codeconnections", "codecommit")),
+        ("SOURCE_REPOSITORY", "name"),
+        ("SOURCE_REPOSITORY", "https://github.com/owner/name"),
+        ("SOURCE_REPOSITORY", "owner/"),
+        ("SOURCE_BRANCH", "refs heads"),
+        ("SOURCE_BRANCH", "a..b"),
+        ("SOURCE_BRANCH", "-main"),
+        ("NOTIFICATION_EMAIL", "me"),
+    ],
+)
+def test_bad_source_is_refused(name: str, value: str) -> None:
+    (problem,) = problems(**{**SOURCE, name: value})
+    assert problem.startswith(f"{name}={value}: allowed is ")
+
+
+@pytest.mark.parametrize("branch", ["main", "x", "release/1.2", "feature_a"])
+def test_branches(branch: str) -> None:
+    assert load(**{**SOURCE, "SOURCE_BRANCH": branch}).source_branch == branch
+
+
+@pytest.mark.parametrize(
+    ("stage", "asks"),
+    [("prod", True), ("production", True), ("eu-prod", True), ("live", True), ("dev", False), ("products", False)],
+)
+def test_production_like_stages_ask_for_approval(stage: str, asks: bool) -> None:
+    assert load({"stages": {stage: {}}}, STAGE=stage).approval is asks
+    assert load({"stages": {stage: {"approval": not asks}}}, STAGE=stage).approval is not asks
+
+
+def test_stage_options_come_from_the_stage() -> None:
+    stage = {"account": "012345678901", "wave": 2, "termination_protection": True, "nat_gateways": 2}
+    loaded = load({"stages": {"dev": stage}})
+    assert (loaded.account, loaded.wave, loaded.termination_protection, loaded.nat_gateways) == ("012345678901", "2", True, 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("approval", "yes", '"yes"'),
+        ("termination_protection", 1, "1"),
+        ("wave", True, "true"),
+        ("wave", "2 b", '"2 b"'),
+        ("account", 123456789012, "123456789012"),
+        ("account", "1234", "1234"),
+    ],
+)
+def test_bad_stage_options_are_refused(key: str, value, shown: str) -> None:
+    (problem,) = problems({"stages": {"dev": {key: value}}})
+    assert problem.startswith(f"stages.dev.{key}={shown}: allowed is ")
+
+
+def test_mistyped_stage_option_gets_a_suggestion() -> None:
+    assert problems({"stages": {"dev": {"aproval": True}}})[0].endswith("did you mean approval?")
+
+
+def test_source_is_not_the_matter_of_a_stage() -> None:
+    assert "not the matter of one stage" in problems({"stages": {"dev": {"source_branch": "main"}}})[0]

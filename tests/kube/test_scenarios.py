@@ -143,7 +143,7 @@ def test_destroy_leaves_nothing_though_the_operator_is_dead(application: Applica
     api.merge("/apis/apps/v1/namespaces/kuberay-system/deployments/kuberay-operator", {"spec": {"replicas": 0}})
     until(lambda: not api.get(OPERATOR)["items"], "the operator did not end")
     cli = CdkCli(emulator=application.emulator, settings=settings)
-    cli.destroy(application.assembly(settings), stack="RayServeStack")
+    cli.destroy(application.assembly(settings), "RayServeStack")
     assert left_in_cluster(api) == set()
     cli.destroy(application.assembly(settings))
     assert application.account.client("eks").list_clusters()["clusters"] == []

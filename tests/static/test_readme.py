@@ -14,6 +14,7 @@ DEFAULTS = {
     "HF_TOKEN_SECRET": "(none)",
     "CHART_REPOSITORY": "(each chart's own)",
 }
+DEFAULTS |= dict.fromkeys(("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH", "NOTIFICATION_EMAIL"), "(none)")
 
 
 def test_every_setting_is_documented_with_its_default_and_an_example() -> None:

@@ -1,0 +1,147 @@
+"""What the pipeline delivers, where and in which order: the stages of cdk.json, checked one by one and together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from settings import Settings, SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPlan:
+    """Waves of stages, in order; stages of one wave are deployed at the same time. Build it with `DeliveryPlan.load`.
+
+    The pipeline lives in the account and region of its source connection, so that every synth, wherever it runs and
+    whatever credentials it has, makes the same pipeline.
+    """
+
+    name: str
+    partition: str
+    account: str
+    region: str
+    source_connection_arn: str
+    source_repository: str
+    source_branch: str
+    notification_email: str | None
+    waves: tuple[tuple[Settings, ...], ...]
+
+    @classmethod
+    def load(cls, *, settings: Settings, context: Mapping[str, Any]) -> DeliveryPlan:
+        """Every stage of the context with its own settings; `settings` are those that name the source.
+
+        Only defaults and cdk.json count for a stage: the pipeline synthesizes from the repository alone, and what an
+        environment variable or `-c` changed on one machine would be changed back by the pipeline's first run.
+
+        Raises:
+            SettingsError: with the problems of all stages at once.
+        """
+        source = (settings.source_connection_arn, settings.source_repository, settings.source_branch)
+        connection_arn, repository, branch = (part or "" for part in source)
+        _, partition, _, region, account, _ = connection_arn.split(":", 5)
+        stages: list[Settings] = []
+        problems: list[str] = []
+        names = context.get("stages") or {}
+        for name in names:
+            try:
+                stages.append(Settings.load(context={"stages": names, "stage": name}, environ={"CDK_DEFAULT_ACCOUNT": account}))
+            except SettingsError as error:
+                problems += [text if text.startswith("stages.") else f"stages.{name}: {text}" for text in error.problems]
+        if not names:
+            problems.append("stages={}: the pipeline has nothing to deliver; allowed in cdk.json is one stage or more")
+        waves = _waves(stages, problems)
+        problems += _shared_names(stages) + _foreign_partitions(stages, partition) + _out_of_reach(stages)
+        if problems:
+            raise SettingsError(problems)
+        return cls(
+            name=f"{settings.cluster_name}-delivery",
+            partition=partition,
+            account=account,
+            region=region,
+            source_connection_arn=connection_arn,
+            source_repository=repository,
+            source_branch=branch,
+            notification_email=settings.notification_email,
+            waves=waves,
+        )
+
+    @property
+    def stages(self) -> tuple[Settings, ...]:
+        """All stages in the order of cdk.json."""
+        return tuple(stage for wave in self.waves for stage in wave)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables with which a synth anywhere makes this plan again from the same cdk.json."""
+        return {
+            "CLUSTER_NAME": self.name.removesuffix("-delivery"),
+            "SOURCE_CONNECTION_ARN": self.source_connection_arn,
+            "SOURCE_REPOSITORY": self.source_repository,
+            "SOURCE_BRANCH": self.source_branch,
+            **({"NOTIFICATION_EMAIL": self.notification_email} if self.notification_email else {}),
+        }
+
+
+def reachable_from_outside(stage: Settings) -> bool:
+    """Whether the pipeline's builds, whose addresses change, reach the stage's Kubernetes API."""
+    return any(cidr.endswith("/0") for cidr in stage.public_access_cidrs)
+
+
+def _waves(stages: list[Settings], problems: list[str]) -> tuple[tuple[Settings, ...], ...]:
+    waves: dict[str, list[Settings]] = {}
+    last = None
+    for stage in stages:
+        wave = stage.wave if stage.wave is not None else f"stage {stage.stage}"
+        if wave in waves and wave != last:
+            problems.append(
+                f"stages.{stage.stage}.wave={wave}: another wave stands between it and the other stages of this wave; "
+                f"allowed is next to them in cdk.json, whose order is the order of delivery"
+            )
+        waves.setdefault(wave, []).append(stage)
+        last = wave
+    numbers = [int(wave) for wave in waves if wave.isdigit()]
+    if numbers != sorted(numbers):
+        problems.append(
+            f"stages: the waves come in the order {', '.join(map(str, numbers))}; allowed in cdk.json, whose order is the order "
+            f"of delivery, are rising numbers"
+        )
+    return tuple(tuple(wave) for wave in waves.values())
+
+
+def _shared_names(stages: list[Settings]) -> list[str]:
+    problems = []
+    seen: dict[tuple[str | None, str, str], str] = {}
+    for stage in stages:
+        key = (stage.account, stage.region, stage.cluster_name)
+        if key in seen:
+            problems.append(
+                f"stages.{stage.stage}: it would overwrite stage {seen[key]}, whose CLUSTER_NAME={stage.cluster_name} is in the "
+                f"same account {stage.account} and region {stage.region}; allowed is another cluster_name, region or account"
+            )
+        seen.setdefault(key, stage.stage)
+    return problems
+
+
+def _foreign_partitions(stages: list[Settings], partition: str) -> list[str]:
+    return [
+        f"stages.{stage.stage}: REGION={stage.region} is in the partition {_partition(stage.region)} and the connection in "
+        f"{partition}; allowed is one pipeline for each partition"
+        for stage in stages
+        if _partition(stage.region) != partition
+    ]
+
+
+def _partition(region: str) -> str:
+    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rsplit("-", 2)[0], "aws")
+
+
+def _out_of_reach(stages: list[Settings]) -> list[str]:
+    """Without the pipeline's own check, a stage is only verified by itself."""
+    return [
+        f"stages.{stage.stage}: the pipeline cannot reach its Kubernetes API (PUBLIC_ACCESS_CIDRS="
+        f"{','.join(stage.public_access_cidrs) or 'none'}) to check the endpoint, and VERIFY={stage.verify} lets a stage through "
+        f"that does not answer; allowed is VERIFY=strict, or an endpoint open to 0.0.0.0/0"
+        for stage in stages
+        if not reachable_from_outside(stage) and stage.verify != "strict"
+    ]

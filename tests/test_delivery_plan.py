@@ -1,0 +1,101 @@
+"""Which stages a pipeline delivers, in which waves, and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+from delivery_plan import DeliveryPlan
+from settings import Settings, SettingsError
+from tests.delivery import CONNECTION_ACCOUNT, SOURCE
+
+EVERYWHERE = {"dev": {"account": "111111111111"}, "test": {"account": "222222222222"}, "prod": {"account": "333333333333"}}
+
+
+def plan(stages: dict[str, Any], **environ: str) -> DeliveryPlan:
+    context = {"stages": stages}
+    return DeliveryPlan.load(settings=Settings.load(context=context, environ={**SOURCE, **environ}), context=context)
+
+
+def problems(stages: dict[str, Any], **environ: str) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as caught:
+        plan(stages, **environ)
+    return caught.value.problems
+
+
+def waves(stages: dict[str, Any]) -> list[list[str]]:
+    return [[stage.stage for stage in wave] for wave in plan(stages).waves]
+
+
+def test_stages_come_one_by_one_in_the_order_of_cdk_json() -> None:
+    assert waves(EVERYWHERE) == [["dev"], ["test"], ["prod"]]
+
+
+def test_stages_of_a_wave_come_together() -> None:
+    together = {name: {**stage, "wave": wave} for (name, stage), wave in zip(EVERYWHERE.items(), (1, 2, 2), strict=True)}
+    assert waves(together) == [["dev"], ["test", "prod"]]
+
+
+def test_wave_named_like_a_stage_is_another_wave() -> None:
+    assert waves({"dev": EVERYWHERE["dev"], "test": {**EVERYWHERE["test"], "wave": "dev"}}) == [["dev"], ["test"]]
+
+
+def test_pipeline_lives_where_its_connection_does() -> None:
+    loaded = plan(EVERYWHERE, CDK_DEFAULT_ACCOUNT="999999999999", REGION="eu-west-1")
+    assert (loaded.partition, loaded.account, loaded.region) == ("aws", CONNECTION_ACCOUNT, "us-east-1")
+
+
+def test_stage_without_account_is_in_the_pipelines() -> None:
+    assert plan({"dev": {}}, CDK_DEFAULT_ACCOUNT="999999999999").stages[0].account == CONNECTION_ACCOUNT
+
+
+def test_environment_does_not_reach_the_stages() -> None:
+    """What one machine's environment changed, the pipeline's own synth would change back."""
+    assert plan({"dev": {"nat_gateways": 2}}, NAT_GATEWAYS="3", REGION="eu-west-1") == plan({"dev": {"nat_gateways": 2}})
+
+
+def test_plan_comes_again_from_its_own_environment() -> None:
+    first = plan(EVERYWHERE, CLUSTER_NAME="other", NOTIFICATION_EMAIL="me@example.com")
+    assert first.name == "other-delivery"
+    context = {"stages": EVERYWHERE}
+    again = DeliveryPlan.load(settings=Settings.load(context=context, environ=first.environment), context=context)
+    assert again == first
+
+
+def test_problems_of_all_stages_come_at_once() -> None:
+    found = problems({"dev": {}, "test": {"nat_gateways": 9, "cluster_name": "test"}, "prod": {"aproval": True}})
+    assert [text.split(":")[0] for text in found] == ["stages.test", "stages.prod.aproval=True"]
+    assert "NAT_GATEWAYS=9" in found[0]
+
+
+def test_nothing_to_deliver_is_refused() -> None:
+    assert "nothing to deliver" in problems({})[0]
+
+
+def test_stages_must_not_overwrite_each_other() -> None:
+    (problem,) = problems({"dev": {}, "prod": {}})
+    assert problem.startswith("stages.prod: it would overwrite stage dev")
+    assert plan({"dev": {}, "prod": {"cluster_name": "prod"}})
+    assert plan({"dev": {}, "prod": {"region": "eu-west-1"}})
+
+
+def test_wave_must_not_be_torn() -> None:
+    torn = {name: {**stage, "wave": wave} for (name, stage), wave in zip(EVERYWHERE.items(), ("a", "b", "a"), strict=True)}
+    (problem,) = problems(torn)
+    assert problem.startswith("stages.prod.wave=a: another wave stands between")
+
+
+def test_numbers_of_waves_must_rise() -> None:
+    (problem,) = problems({"dev": {**EVERYWHERE["dev"], "wave": 10}, "test": {**EVERYWHERE["test"], "wave": 9}})
+    assert "in the order 10, 9" in problem
+
+
+def test_partitions_need_pipelines_of_their_own() -> None:
+    (problem,) = problems({"dev": {}, "china": {"region": "cn-north-1"}})
+    assert problem.startswith("stages.china: REGION=cn-north-1 is in the partition aws-cn")
+
+
+def test_stage_that_the_pipeline_cannot_reach_must_verify_itself() -> None:
+    (problem,) = problems({"dev": {"public_access_cidrs": "none", "verify": "warn"}})
+    assert "PUBLIC_ACCESS_CIDRS=none" in problem
+    assert "VERIFY=warn" in problem
+    assert plan({"dev": {"public_access_cidrs": ["203.0.113.0/24"], "verify": "strict"}})
