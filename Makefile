@@ -97,10 +97,10 @@ mutation: .venv-mutation/.ready ## Change the deciding functions one place at a 
 kube-binaries: setup ## Get the programs of a local Kubernetes, once: from their Go modules, some 15 minutes; and the charts
 	$(BIN)/python -m local.kube
 
-# Go or a module proxy may be out of reach where the other tiers run: then this says what is missing, and what gets it.
+# Namespaces, Go or a module proxy may be out of reach where the other tiers run: then this says what is missing.
 .PHONY: test-kube
-test-kube: setup .venv-local/.ready ## The manifests on a real API server, scheduler and garbage collector
-	@if $(BIN)/python -m local.kube; \
+test-kube: setup .venv-local/.ready .venv-serve/.ready ## The manifests and the whole application on a real Kubernetes with KubeRay and Ray
+	@if .venv-local/bin/python -m local.kube.sandbox -- true && $(BIN)/python -m local.kube; \
 	then .venv-local/bin/python -m local.kube.sandbox -- .venv-local/bin/pytest --confcutdir=tests/kube tests/kube; \
 	else echo "test-kube was NOT RUN, for the reason above."; fi
 
@@ -122,7 +122,7 @@ leftovers: setup ## List what survived a destroy; deletes nothing
 
 .PHONY: local
 local: setup .venv-local/.ready .venv-serve/.ready ## From nothing to a streamed answer and back: local AWS, real Kubernetes, KubeRay and Ray
-	@if $(BIN)/python -m local.kube && .venv-local/bin/python -m local.kube.sandbox -- true; \
+	@if .venv-local/bin/python -m local.kube.sandbox -- true && $(BIN)/python -m local.kube; \
 	then .venv-local/bin/python -m local.demo --kube real; \
 	else echo "No local Kubernetes, for the reason above: the cluster's commands are recorded, and Ray runs beside it."; \
 	$(MAKE) --no-print-directory local-recorded local-serve; fi
