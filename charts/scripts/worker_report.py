@@ -7,6 +7,8 @@ A container of its own beside the Ray worker runs it, so that nobody has to exec
 
 import json
 import re
+import signal
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -48,4 +50,6 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    # As a container's first process it would ignore the signal, and hold its node for the pod's whole grace period.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     ThreadingHTTPServer(("", PORT), _Answer).serve_forever()

@@ -60,3 +60,16 @@ def test_it_answers_over_http() -> None:
     finally:
         process.terminate()
         process.wait()
+
+
+def test_it_ends_when_it_is_told_to() -> None:
+    """A first process without a handler would go on until the pod's grace is over."""
+    process = subprocess.Popen([sys.executable, ROOT / "charts/scripts/worker_report.py"])
+    for _ in range(100):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{worker_report.PORT}/", timeout=5).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    process.terminate()
+    assert process.wait(timeout=10) == 0

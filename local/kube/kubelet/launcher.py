@@ -100,8 +100,10 @@ def first_process(spec):
         os.dup2(null, 0)
         os.setsid()
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        # Python ignores it, and what is ignored stays so in the command.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        # What is ignored here would stay so in the command.
+        for number in (signal.SIGPIPE, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        os.nice(spec["nice"])
         os.set_inheritable(STATUS, False)
         command = spec["command"]
         path = spec["environment"].get("PATH", os.defpath)

@@ -31,6 +31,7 @@ _TICK_SECONDS = 0.25
 _RETRY_SECONDS = 2.0
 _IMAGE_RETRY_SECONDS = 10.0
 _REFRESH_SECONDS = 30.0
+_INIT_NICENESS = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -302,6 +303,8 @@ class PodWorker:
                 "programs": [str(path) for path in image.programs],
                 "volumes": [*self._files(image), *self._volume_mounts(specification, variables)],
                 "infiniband": str(self.hardware.infiniband),
+                # Those that wait for others ask again and again, and would take the few cores from what they wait for.
+                "nice": _INIT_NICENESS if container.role == "init" else 0,
             }
         )
         return process
