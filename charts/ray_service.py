@@ -176,6 +176,8 @@ class RayServiceChart(Chart):
         spec: dict[str, Any] = {
             "serviceAccountName": self._name,
             "automountServiceAccountToken": False,
+            # Ray drains for 30 seconds when it is told to end; Kubernetes' default would kill it at just that moment.
+            "terminationGracePeriodSeconds": 60,
             "nodeSelector": dict(node_labels),
             "containers": [{**container, "volumeMounts": mounts}],
             "volumes": [
