@@ -191,6 +191,7 @@ def test_deleting_the_cluster_ends_its_processes(emulator: Emulator, client, clu
         found = subprocess.run(["ps", "-A", "-ww", "-o", "command="], capture_output=True, text=True, check=True).stdout
         return [line for line in found.splitlines() if folder in line]
 
-    assert len(running()) == 4
+    programs = {Path(line.split()[0]).name for line in running()}
+    assert {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} <= programs
     client("eks").delete_cluster(name=cluster)
     until(lambda: not running(), "processes are left")
