@@ -123,6 +123,8 @@ def build() -> None:
     for name in LAYER_PROGRAMS:
         if not have.has(name):
             _from_layer(name, have.cache)
+    if missing := [name for name in (*PACKAGES, OPERATOR_CONFIG) if not have.has(name)]:
+        _go(f"{', '.join(missing)} not found in {have.looked_in}: making them")
     for name, (module, package) in PACKAGES.items():
         if not have.has(name):
             started = time.monotonic()
@@ -176,7 +178,9 @@ def _go(for_what: str) -> str:
     version = re.match(r"go(\d+)\.(\d+)", said)
     if not go or not version or tuple(map(int, version.groups())) < GO_MINIMUM:
         wanted = ".".join(map(str, GO_MINIMUM))
-        raise BinariesMissing(f"{for_what} needs Go {wanted} or later, found: {said.strip() or 'none'}. Install it from go.dev/dl")
+        raise BinariesMissing(
+            f"{for_what} needs Go {wanted} or later, found: {said.strip() or 'none'}. Install it, then: {BUILD_COMMAND}"
+        )
     return go
 
 

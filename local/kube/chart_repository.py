@@ -87,7 +87,7 @@ class ChartRepository:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
 

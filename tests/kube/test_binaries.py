@@ -62,7 +62,10 @@ def test_without_go_the_command_says_so_and_fails(machine: Path) -> None:
         check=False,
     )
     assert run.returncode == 1
-    assert run.stderr.strip() == "make kube-binaries: etcd needs Go 1.25 or later, found: none. Install it from go.dev/dl"
+    assert run.stderr.strip() == (
+        f"make kube-binaries: {', '.join([*PACKAGES, OPERATOR_CONFIG])} not found in {cache()}: making them needs Go 1.25 or later, "
+        "found: none. Install it, then: make kube-binaries"
+    )
 
 
 def test_a_build_that_takes_too_long_says_how_to_go_on(machine: Path) -> None:
