@@ -20,7 +20,8 @@ try:
         from delivery_plan import DeliveryPlan
         from stacks.delivery import Delivery
 
-        Delivery(app, plan=DeliveryPlan.load(settings=settings, context=app.node.get_all_context()), today=today)
+        plan = DeliveryPlan.load(settings=settings, context=app.node.get_all_context(), environ=os.environ)
+        Delivery(app, plan=plan, today=today)
     else:
         from stacks.application import Application
 

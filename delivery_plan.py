@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from settings import Settings, SettingsError
+from settings import Settings, SettingsError, set_beside_stages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +28,12 @@ class DeliveryPlan:
     waves: tuple[tuple[Settings, ...], ...]
 
     @classmethod
-    def load(cls, *, settings: Settings, context: Mapping[str, Any]) -> DeliveryPlan:
+    def load(cls, *, settings: Settings, context: Mapping[str, Any], environ: Mapping[str, str]) -> DeliveryPlan:
         """Every stage of the context with its own settings; `settings` are those that name the source.
 
         Only defaults and cdk.json count for a stage: the pipeline synthesizes from the repository alone, and what an
-        environment variable or `-c` changed on one machine would be changed back by the pipeline's first run.
+        environment variable or `-c` changed on one machine would be changed back by the pipeline's first run. So a setting
+        that stands elsewhere is a problem.
 
         Raises:
             SettingsError: with the problems of all stages at once.
@@ -41,7 +42,7 @@ class DeliveryPlan:
         connection_arn, repository, branch = (part or "" for part in source)
         _, partition, _, region, account, _ = connection_arn.split(":", 5)
         stages: list[Settings] = []
-        problems: list[str] = []
+        problems = set_beside_stages(context=context, environ=environ)
         names = context.get("stages") or {}
         for name in names:
             try:

@@ -327,10 +327,10 @@ def _ray_service_name(text: str) -> str:
 
 def _connection_arn(text: str) -> str:
     return _pattern(
-        r"arn:(aws|aws-cn|aws-us-gov):(codeconnections|codestar-connections):[a-z]{2}(-[a-z]+)+-\d:\d{12}:connection/"
-        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        r"arn:(?=aws:[^:]+:(?!cn-|us-gov-)|aws-cn:[^:]+:cn-|aws-us-gov:[^:]+:us-gov-)[a-z-]+:(codeconnections|codestar-connections)"
+        r":[a-z]{2}(-[a-z]+)+-\d:\d{12}:connection/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
         "arn:aws:codeconnections:<region>:<12-digit account>:connection/<UUID> (or codestar-connections), as the console "
-        "shows it under Developer Tools, Connections",
+        "shows it under Developer Tools, Connections, its region in the partition that it names",
     )(text)
 
 
@@ -407,15 +407,20 @@ _DEFINITIONS: Mapping[str, _Definition] = {
         (
             "SOURCE_REPOSITORY",
             "",
-            _optional(_pattern(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){1,22}", "owner/name as the source provider shows it")),
+            _optional(
+                _pattern(
+                    r"(?!.*\.git$)[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){1,22}",
+                    "owner/name as the source provider shows it, without .git",
+                )
+            ),
         ),
         (
             "SOURCE_BRANCH",
             "",
             _optional(
                 _pattern(
-                    r"(?!.*(\.\.|//|\.lock$))[A-Za-z0-9_][\w./-]{0,253}[\w-]|[A-Za-z0-9_]",
-                    "the name of a branch such as main, without refs/heads/",
+                    r"(?!refs/|.*(\.\.|//|\.lock$))[A-Za-z0-9_]([\w./-]{0,253}[\w-])?",
+                    "the name of a branch such as main, without refs/heads/, of letters, digits and _ . / -",
                 )
             ),
         ),
@@ -428,6 +433,7 @@ STAGE_KEYS: tuple[str, ...] = ("account", "approval", "wave", "termination_prote
 """What a stage of cdk.json may hold beside settings."""
 SOURCE_NAMES: tuple[str, ...] = ("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH")
 """Together they make the pipeline; one pipeline serves all stages, so no stage may hold them."""
+_OF_A_PIPELINE = {"CLUSTER_NAME", "NOTIFICATION_EMAIL", *SOURCE_NAMES}
 _NOT_OF_A_STAGE = {"stage", "notification_email", *(name.lower() for name in SOURCE_NAMES)}
 # A stage with such a word in its name asks for approval unless it says otherwise.
 _PRODUCTION_LIKE = re.compile(r"(^|-)(live|prd|prod|production)(-|$)")
@@ -586,3 +592,15 @@ assert {field.name for field in fields(Settings)} == {
     *STAGE_KEYS,
     "stage_is_configured",
 }
+
+
+def set_beside_stages(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """A problem for each setting that a pipeline would not hear of: it knows those of a stage from stages.<name> alone."""
+    found = {name: environ[name] for name in _DEFINITIONS if environ.get(name)}
+    found |= {key.upper(): _text(value) for key, value in context.items() if key.upper() in _DEFINITIONS and key.islower()}
+    return [
+        f"{name}={value}: it stands beside the stages, where a pipeline does not look; allowed is stages.<name>."
+        f"{name.lower()} in cdk.json"
+        for name, value in found.items()
+        if name not in _OF_A_PIPELINE
+    ]

@@ -79,7 +79,7 @@ class DeliveryStack(Stack):
             "Pipeline",
             pipeline_name=pipeline_name,
             pipeline_type=codepipeline.PipelineType.V2,
-            # A newer commit waits its turn: two runs at once would review and deploy over each other.
+            # A newer commit waits at each stage until the run before it has left: two would deploy over each other.
             execution_mode=codepipeline.ExecutionMode.QUEUED,
             synth=synth_step(plan, source=self._source, cache=self._cache),
             cli_version=cli_version,

@@ -37,7 +37,8 @@ def delivery_app(stages: dict[str, Any], *plugins: Any, validation: bool = False
     if plugins:
         Validations.of(app).add_plugins(*plugins)
     settings = Settings.load(context=context, environ={**SOURCE, **environ})
-    return app, Delivery(app, plan=DeliveryPlan.load(settings=settings, context=context), today=TODAY)
+    plan = DeliveryPlan.load(settings=settings, context=context, environ={**SOURCE, **environ})
+    return app, Delivery(app, plan=plan, today=TODAY)
 
 
 class DeliveryTemplate:

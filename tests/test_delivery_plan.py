@@ -13,7 +13,9 @@ EVERYWHERE = {"dev": {"account": "111111111111"}, "test": {"account": "222222222
 
 def plan(stages: dict[str, Any], **environ: str) -> DeliveryPlan:
     context = {"stages": stages}
-    return DeliveryPlan.load(settings=Settings.load(context=context, environ={**SOURCE, **environ}), context=context)
+    return DeliveryPlan.load(
+        settings=Settings.load(context=context, environ={**SOURCE, **environ}), context=context, environ={**SOURCE, **environ}
+    )
 
 
 def problems(stages: dict[str, Any], **environ: str) -> tuple[str, ...]:
@@ -40,7 +42,7 @@ def test_wave_named_like_a_stage_is_another_wave() -> None:
 
 
 def test_pipeline_lives_where_its_connection_does() -> None:
-    loaded = plan(EVERYWHERE, CDK_DEFAULT_ACCOUNT="999999999999", REGION="eu-west-1")
+    loaded = plan(EVERYWHERE, CDK_DEFAULT_ACCOUNT="999999999999")
     assert (loaded.partition, loaded.account, loaded.region) == ("aws", CONNECTION_ACCOUNT, "us-east-1")
 
 
@@ -48,16 +50,25 @@ def test_stage_without_account_is_in_the_pipelines() -> None:
     assert plan({"dev": {}}, CDK_DEFAULT_ACCOUNT="999999999999").stages[0].account == CONNECTION_ACCOUNT
 
 
-def test_environment_does_not_reach_the_stages() -> None:
-    """What one machine's environment changed, the pipeline's own synth would change back."""
-    assert plan({"dev": {"nat_gateways": 2}}, NAT_GATEWAYS="3", REGION="eu-west-1") == plan({"dev": {"nat_gateways": 2}})
+def test_settings_beside_the_stages_are_refused() -> None:
+    """A pipeline would not hear of them, and what one machine's environment changed, its own synth would change back."""
+    where = "it stands beside the stages, where a pipeline does not look; allowed is stages.<name>"
+    assert problems({"dev": {"nat_gateways": 2}}, NAT_GATEWAYS="3", REGION="eu-west-1") == (
+        f"REGION=eu-west-1: {where}.region in cdk.json",
+        f"NAT_GATEWAYS=3: {where}.nat_gateways in cdk.json",
+    )
+    context = {"stages": {"dev": {}}, "gpu_node_type": "p5.48xlarge"}
+    with pytest.raises(SettingsError, match=r"GPU_NODE_TYPE=p5\.48xlarge: it stands beside the stages"):
+        DeliveryPlan.load(settings=Settings.load(context=context, environ=SOURCE), context=context, environ=SOURCE)
 
 
 def test_plan_comes_again_from_its_own_environment() -> None:
     first = plan(EVERYWHERE, CLUSTER_NAME="other", NOTIFICATION_EMAIL="me@example.com")
     assert first.name == "other-delivery"
     context = {"stages": EVERYWHERE}
-    again = DeliveryPlan.load(settings=Settings.load(context=context, environ=first.environment), context=context)
+    again = DeliveryPlan.load(
+        settings=Settings.load(context=context, environ=first.environment), context=context, environ=first.environment
+    )
     assert again == first
 
 

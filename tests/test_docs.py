@@ -19,7 +19,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 def test_example_of_stages_is_a_plan() -> None:
     (example,) = re.findall(r"```json\n(.*?)```", (DOCS / "delivery.md").read_text(), re.DOTALL)
     context = json.loads("{" + example + "}")
-    plan = DeliveryPlan.load(settings=Settings.load(context=context, environ=SOURCE), context=context)
+    plan = DeliveryPlan.load(settings=Settings.load(context=context, environ=SOURCE), context=context, environ=SOURCE)
     assert [[stage.stage for stage in wave] for wave in plan.waves] == [["dev"], ["test", "load"], ["prod"]]
     assert [stage.approval for stage in plan.stages] == [False, False, False, True]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from tools.change_table import ChangeTable
 
 CHANGE_SET = "review"
 ROOT = Path(__file__).parent.parent
+_NEVER_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 _CDK = ROOT / "node_modules" / ".bin" / "cdk"
 
 
@@ -24,6 +26,7 @@ _CDK = ROOT / "node_modules" / ".bin" / "cdk"
 class AssemblyStack:
     """A stack of a cloud assembly, from its manifest.json."""
 
+    artifact: str
     selector: str
     name: str
     region: str | None
@@ -54,6 +57,7 @@ class AssemblyStack:
         properties = artifact["properties"]
         account, region = artifact["environment"].removeprefix("aws://").split("/")
         return cls(
+            artifact=name,
             selector=artifact.get("displayName", name).split(" ")[0],
             name=properties.get("stackName", name),
             region=None if region == "unknown-region" else region,
@@ -63,32 +67,47 @@ class AssemblyStack:
         )
 
 
-def prepare(assembly: Path, stack: AssemblyStack) -> None:
+def prepare(assembly: Path, stack: AssemblyStack, *, protected: bool) -> None:
     """Create the change set CHANGE_SET of an existing stack, in place of one of that name; publish the assets it names.
+
+    `protected` is the stack's termination protection, which stays: the CLI sets it to the assembly's value on the way.
 
     Raises:
         subprocess.CalledProcessError: when the CLI cannot; its message is in stderr.
     """
-    subprocess.run(
-        [
-            *(_CDK, "deploy", stack.selector, "--exclusively", "--app", assembly),
-            *("--method", "prepare-change-set", "--change-set-name", CHANGE_SET),
-            *("--require-approval", "never", "--progress", "events", "--no-notices"),
-        ],
-        check=True,
-        text=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-    )
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    manifest["artifacts"][stack.artifact]["properties"]["terminationProtection"] = protected
+    # Beside the assembly, since a stage's assembly refers to assets in the folder above.
+    with tempfile.TemporaryDirectory(dir=assembly.resolve().parent, prefix="cdk.out.review.") as folder:
+        for entry in assembly.resolve().iterdir():
+            if entry.name != "manifest.json":
+                Path(folder, entry.name).symlink_to(entry)
+        Path(folder, "manifest.json").write_text(json.dumps(manifest))
+        subprocess.run(
+            [
+                *(_CDK, "deploy", stack.selector, "--exclusively", "--app", folder),
+                *("--method", "prepare-change-set", "--change-set-name", CHANGE_SET),
+                *("--require-approval", "never", "--progress", "events", "--no-notices"),
+            ],
+            check=True,
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+        )
 
 
-def review(stack: AssemblyStack, *, cloudformation: Any, prepare: Callable[[AssemblyStack], None]) -> ChangeTable:
-    """What deploying `stack` would do, by a client of its account and region."""
-    if not _exists(cloudformation, stack.name):
+def review(stack: AssemblyStack, *, cloudformation: Any, prepare: Callable[[AssemblyStack, bool], None]) -> ChangeTable:
+    """What deploying `stack` would do, by a client of its account and region; `prepare` is told its termination protection."""
+    found = _existing(cloudformation, stack.name)
+    if found is None:
         resources = json.loads(stack.template.read_text())["Resources"]
         rows = tuple(ChangeRow.of_new(logical_id=name, type=resource["Type"]) for name, resource in resources.items())
         return ChangeTable(stack=stack.name, rows=rows, note=f"new stack, {len(rows)} add")
-    prepare(stack)
+    if found["StackStatus"] in _NEVER_MADE:
+        # The CLI would delete it to make the change set.
+        note = f"{found['StackStatus']}: its first creation failed, so nothing can change it; delete it first"
+        return ChangeTable(stack=stack.name, rows=(), note=note)
+    prepare(stack, found.get("EnableTerminationProtection", False))
     try:
         pages = _pages(cloudformation, stack.name)
     except cloudformation.exceptions.ChangeSetNotFoundException:
@@ -107,15 +126,15 @@ def review(stack: AssemblyStack, *, cloudformation: Any, prepare: Callable[[Asse
     )
 
 
-def _exists(cloudformation: Any, name: str) -> bool:
+def _existing(cloudformation: Any, name: str) -> dict[str, Any] | None:
     try:
-        status = cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
         if "does not exist" in str(error):
-            return False
+            return None
         raise
     # A stack whose first change set was never executed has no resources.
-    return status not in ("REVIEW_IN_PROGRESS", "DELETE_COMPLETE")
+    return None if stack["StackStatus"] in ("REVIEW_IN_PROGRESS", "DELETE_COMPLETE") else stack
 
 
 def _pages(cloudformation: Any, name: str) -> list[dict[str, Any]]:

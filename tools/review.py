@@ -8,6 +8,7 @@ another stack shows only after that one is deployed.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -28,11 +29,19 @@ def main() -> None:
     tables: list[ChangeTable] = []
     try:
         for stack in AssemblyStack.all(arguments.app):
-            tables.append(review(stack, cloudformation=_client(stack), prepare=lambda stack: prepare(arguments.app, stack)))
+            tables.append(
+                review(
+                    stack,
+                    cloudformation=_client(stack),
+                    prepare=lambda stack, protected: prepare(arguments.app, stack, protected=protected),
+                )
+            )
             print(tables[-1].text(), end="\n\n", flush=True)
     except subprocess.CalledProcessError as error:
         sys.exit(f"{error.stdout}{error.stderr}\nThe CDK CLI could not prepare the change set.")
-    except (BotoCoreError, ClientError, FileNotFoundError) as error:
+    except (OSError, json.JSONDecodeError, KeyError):
+        sys.exit(f"--app={arguments.app}: no cloud assembly; allowed is a folder that `cdk synth --output` wrote")
+    except (BotoCoreError, ClientError) as error:
         sys.exit(str(error))
     print(summary(tables))
     if arguments.summary:

@@ -50,9 +50,13 @@ def test_first_review_lists_every_resource_of_every_template_and_makes_no_stack(
         assert f"{name}: new stack, {len(template['Resources'])} add" in before
 
 
-def test_review_of_what_is_deployed_finds_no_changes(deployed, review) -> None:
+def test_review_of_what_is_deployed_finds_no_changes_and_leaves_the_protection(deployed, review, account) -> None:
     assembly, _ = deployed
+    client = account.client("cloudformation")
+    client.update_termination_protection(StackName=NETWORK, EnableTerminationProtection=True)
     text, summary = review(assembly)
+    assert client.describe_stacks(StackName=NETWORK)["Stacks"][0]["EnableTerminationProtection"] is True
+    client.update_termination_protection(StackName=NETWORK, EnableTerminationProtection=False)
     assert all(f"{name}: no changes" in text for name in (NETWORK, EKS, RAY)), text
     assert summary == "; ".join(f"{name}: no changes" for name in (NETWORK, EKS, RAY))
 

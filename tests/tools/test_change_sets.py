@@ -29,12 +29,19 @@ def stack(tmp_path) -> AssemblyStack:
     template = {"Resources": {"A": {"Type": "AWS::EKS::Cluster"}, "B": {"Type": "AWS::IAM::Role"}}}
     (tmp_path / "t.json").write_text(json.dumps(template))
     return AssemblyStack(
-        selector="EksStack", name=STACK, region="sa-east-1", account=None, deploy_role_arn=None, template=tmp_path / "t.json"
+        artifact="EksStack",
+        selector="EksStack",
+        name=STACK,
+        region="sa-east-1",
+        account=None,
+        deploy_role_arn=None,
+        template=tmp_path / "t.json",
     )
 
 
-def exists(stub: Stubber, status: str = "UPDATE_COMPLETE") -> None:
-    stacks = [{"StackName": STACK, "CreationTime": datetime(2026, 12, 2, tzinfo=UTC), "StackStatus": status}]
+def exists(stub: Stubber, status: str = "UPDATE_COMPLETE", *, protected: bool = False) -> None:
+    created = datetime(2026, 12, 2, tzinfo=UTC)
+    stacks = [{"StackName": STACK, "CreationTime": created, "StackStatus": status, "EnableTerminationProtection": protected}]
     stub.add_response("describe_stacks", {"Stacks": stacks}, {"StackName": STACK})
 
 
@@ -44,7 +51,7 @@ def describe(stub: Stubber, response: dict, **parameters: str) -> None:
 
 def run(stack, cloudformation):
     prepared = []
-    return review(stack, cloudformation=cloudformation, prepare=prepared.append), prepared
+    return review(stack, cloudformation=cloudformation, prepare=lambda *what: prepared.append(what)), prepared
 
 
 def test_all_pages_are_read(stub, stack, cloudformation) -> None:
@@ -52,7 +59,7 @@ def test_all_pages_are_read(stub, stack, cloudformation) -> None:
     describe(stub, answer(POLICY, NextToken="more"))
     describe(stub, answer(CLUSTER, NAT), NextToken="more")
     table, prepared = run(stack, cloudformation)
-    assert prepared == [stack]
+    assert prepared == [(stack, False)]
     assert [row.action for row in table.rows] == ["modify", "REPLACE", "REMOVE"]
 
 
@@ -114,3 +121,19 @@ def test_assembly_gives_stacks_in_the_order_of_their_dependencies(synth) -> None
 
 def test_assembly_without_an_account_says_so(synth) -> None:
     assert {stack.account for stack in AssemblyStack.all(Path(synth().directory))} == {None}
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_termination_protection_is_what_it_is(stub, stack, cloudformation, protected: bool) -> None:
+    exists(stub, protected=protected)
+    describe(stub, answer(POLICY))
+    assert run(stack, cloudformation)[1] == [(stack, protected)]
+
+
+@pytest.mark.parametrize("status", ["CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"])
+def test_a_stack_that_was_never_made_is_left_alone(stub, stack, cloudformation, status: str) -> None:
+    """The CLI would delete it before it makes a change set."""
+    exists(stub, status)
+    table, prepared = run(stack, cloudformation)
+    assert prepared == []
+    assert f"{status}: its first creation failed, so nothing can change it; delete it first" in table.text()

@@ -13,5 +13,5 @@ from stacks.delivery import Delivery
 app = App(builtin_cloud_formation_validation=False)
 context = {**app.node.get_all_context(), "stages": json.loads(os.environ["STAGES"])}
 settings = Settings.load(context=context, environ=os.environ)
-Delivery(app, plan=DeliveryPlan.load(settings=settings, context=context), today=date(2026, 12, 2))
+Delivery(app, plan=DeliveryPlan.load(settings=settings, context=context, environ={}), today=date(2026, 12, 2))
 app.synth()
