@@ -14,7 +14,8 @@ from local.kube.kubelet.image_catalogue import MACHINE
 from tests.kube.living_cluster import GPU_LABELS, GPU_TAINT, LivingCluster, living_cluster, until
 
 WAIT = "while :; do sleep 0.1; done"
-SERVE = [sys.executable, "-m", "http.server", "8000", "--directory", "/etc"]
+# Not the environment of this repository, which may lie in the machine's /tmp: a container has its own.
+SERVE = [str(Path(sys.executable).resolve()), "-m", "http.server", "8000", "--directory", "/etc"]
 
 
 @pytest.fixture(scope="module")
