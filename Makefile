@@ -100,9 +100,10 @@ kube-binaries: setup ## Get the programs of a local Kubernetes, once: from their
 # Namespaces, Go or a module proxy may be out of reach where the other tiers run: then this says what is missing.
 .PHONY: test-kube
 test-kube: setup .venv-local/.ready .venv-serve/.ready ## The manifests and the whole application on a real Kubernetes with KubeRay and Ray
-	@if .venv-local/bin/python -m local.kube.sandbox -- true && $(BIN)/python -m local.kube; \
-	then .venv-local/bin/python -m local.kube.sandbox -- .venv-local/bin/pytest --confcutdir=tests/kube tests/kube; \
-	else echo "test-kube was NOT RUN, for the reason above."; fi
+	@.venv-local/bin/python -m local.kube.sandbox -- true && $(BIN)/python -m local.kube; case $$? in \
+	0) .venv-local/bin/python -m local.kube.sandbox -- .venv-local/bin/pytest --confcutdir=tests/kube tests/kube ;; \
+	3) echo "test-kube was NOT RUN, for the reason above." ;; \
+	*) exit 1 ;; esac
 
 .PHONY: test-pipeline
 test-pipeline: setup ## The commands of the pipeline's synth, as written in its buildspec, in a clean clone; ten minutes
@@ -122,10 +123,11 @@ leftovers: setup ## List what survived a destroy; deletes nothing
 
 .PHONY: local
 local: setup .venv-local/.ready .venv-serve/.ready ## From nothing to a streamed answer and back: local AWS, real Kubernetes, KubeRay and Ray
-	@if .venv-local/bin/python -m local.kube.sandbox -- true && $(BIN)/python -m local.kube; \
-	then .venv-local/bin/python -m local.demo --kube real; \
-	else echo "No local Kubernetes, for the reason above: the cluster's commands are recorded, and Ray runs beside it."; \
-	$(MAKE) --no-print-directory local-recorded local-serve; fi
+	@.venv-local/bin/python -m local.kube.sandbox -- true && $(BIN)/python -m local.kube; case $$? in \
+	0) .venv-local/bin/python -m local.demo --kube real ;; \
+	3) echo "No local Kubernetes, for the reason above: the cluster's commands are recorded, and Ray runs beside it."; \
+	   $(MAKE) --no-print-directory local-recorded $(if $(filter Linux,$(shell uname)),local-serve) ;; \
+	*) exit 1 ;; esac
 
 .PHONY: local-recorded
 local-recorded: setup .venv-local/.ready ## The same without Kubernetes, in a minute: what the handlers ask of it is recorded

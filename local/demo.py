@@ -22,8 +22,9 @@ from local.account import Account, Row
 from local.cdk_cli import CdkCli, CdkError
 from local.emulator import Emulator
 from local.kube import sandbox
-from local.kube.api_client import ApiClient
+from local.kube.api_client import ApiClient, ApiError
 from local.kube.binaries import BinariesMissing
+from local.kube.chart_repository import ChartError
 from local.kube.live_service import LiveService, left_in_cluster
 from local.serve.openai_client import OpenAiClient
 
@@ -33,6 +34,20 @@ _PROMPT = "Explain the benefits of prefill/decode disaggregation."
 
 class DemoError(Exception):
     """A step did not do what it claims."""
+
+
+_FAILURES = (
+    DemoError,
+    CdkError,
+    BinariesMissing,
+    ChartError,
+    ApiError,
+    httpx.HTTPError,
+    LookupError,
+    OSError,
+    EOFError,
+    RuntimeError,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,7 +187,17 @@ def main() -> int:
             for chart, origin in emulator.chart_origins.items():
                 print(f"chart {chart}: {origin}")
             summary = Demo(emulator=emulator).run()
-    except (DemoError, CdkError, BinariesMissing, httpx.HTTPError, EOFError, RuntimeError) as error:
+    except (
+        DemoError,
+        CdkError,
+        BinariesMissing,
+        ApiError,
+        ChartError,
+        LookupError,
+        httpx.HTTPError,
+        EOFError,
+        RuntimeError,
+    ) as error:
         print(f"make local FAILED: {error}", file=sys.stderr)
         print(f"The emulator's log: {fresh.log_file}", file=sys.stderr)
         return 1

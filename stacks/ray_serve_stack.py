@@ -94,7 +94,7 @@ class RayServeStack(Stack):
         )
         ray_service = eks.KubernetesManifest(self, "RayService", cluster=cluster, manifest=chart.to_json(), overwrite=True)
         namespace = eks.KubernetesManifest(self, "Namespace", cluster=cluster, manifest=access.to_json(), overwrite=True)
-        teardown = verification.teardown("Teardown")
+        teardown = verification.teardown("Teardown", ray_service=settings.ray_service_name)
         teardown.node.add_dependency(operator, namespace)
         ray_service.node.add_dependency(teardown)
         verified = verification.verify(

@@ -106,9 +106,9 @@ class Verification(Construct):
             "A function in a VPC, log delivery of a state machine and X-Ray use actions that know no resource names.",
         )
 
-    def teardown(self, id: str) -> CustomResource:
+    def teardown(self, id: str, *, ray_service: str) -> CustomResource:
         """The resource whose deletion waits for the pods."""
-        return self._resource(id, "Custom::RayServiceTeardown", {})
+        return self._resource(id, "Custom::RayServiceTeardown", {"RayService": ray_service})
 
     def verify(
         self,

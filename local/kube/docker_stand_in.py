@@ -150,7 +150,7 @@ def _waiting(create: Callable[..., Any], client: DockerStandIn) -> Callable[...,
 
     def created(logical_id: str, properties: dict[str, Any], stack: str) -> Any:
         name, attributes = create(logical_id, properties, stack)
-        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        deadline = time.monotonic() + 3 * START_TIMEOUT_SECONDS
         while eks._clusters[name]["status"] == "CREATING" and time.monotonic() < deadline:
             time.sleep(0.1)
         failure = client.failure(name)

@@ -21,6 +21,9 @@ POD_NETWORK = "10.244.0.0/16"
 GATEWAY = "10.244.0.1"
 """This machine's address inside, as pods see it."""
 
+NOT_HERE = 3
+"""Exit status where this machine cannot do it, so that what is wrong otherwise is not taken for that."""
+
 MARK = "LOCAL_KUBE_SANDBOX"
 """Environment variable that is set inside."""
 
@@ -70,9 +73,15 @@ def _enter() -> None:
             "--privileged), or allow them to users: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
             "kernel.apparmor_restrict_unprivileged_userns=0, whichever of them this system has."
         )
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    try:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    except OSError as error:
+        raise SandboxError(
+            f"The local Kubernetes needs Linux namespaces, and the kernel gives users none of use: {error.strerror}. Run as "
+            "root, or sysctl kernel.apparmor_restrict_unprivileged_userns=0."
+        ) from None
 
 
 def _first_process(command: list[str]) -> int:
@@ -152,4 +161,5 @@ if __name__ == "__main__":
     try:
         sys.exit(run(words))
     except SandboxError as error:
-        sys.exit(str(error))
+        print(error, file=sys.stderr)
+        sys.exit(NOT_HERE)

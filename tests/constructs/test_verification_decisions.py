@@ -94,7 +94,7 @@ NOT_FOUND = 'failed to resolve reference "registry/ray:tag": registry/ray:tag: n
         (waiting("InvalidImageName", "x"), "(InvalidImageName)"),
         (waiting("ErrImageNeverPull", "x"), "(ErrImageNeverPull)"),
         (
-            {"name": "ray-worker", "lastState": {"terminated": {"reason": "OOMKilled"}}, "state": {"running": {}}},
+            {"name": "ray-worker", "lastState": {"terminated": {"reason": "OOMKilled"}}, "state": {"waiting": {"reason": "x"}}},
             "Container ray-worker of pod w2 was killed at its memory limit (OOMKilled)",
         ),
         (
@@ -145,7 +145,7 @@ BARE = {"name": "ray-worker"}
     ],
 )
 def test_what_a_status_leaves_out_is_no_exception(status: dict, expected: tuple[str, str]) -> None:
-    assert verdict(pods=with_worker(age=301, containerStatuses=[status])) == expected
+    assert verdict(pods=with_worker(age=901, containerStatuses=[status])) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,13 +158,14 @@ def test_ages_are_true_in_any_time_zone(timestamp: Any, seconds: int) -> None:
 @pytest.mark.parametrize(
     ("status", "age", "kind"),
     [
-        (waiting("ErrImagePull", "dial tcp: i/o timeout"), 300, "serving"),
-        (waiting("ErrImagePull", "dial tcp: i/o timeout"), 301, "fail"),
+        (waiting("ErrImagePull", "dial tcp: i/o timeout"), 900, "serving"),
+        (waiting("ErrImagePull", "dial tcp: i/o timeout"), 901, "fail"),
         (waiting("CreateContainerConfigError", "x"), 120, "serving"),
         (waiting("CreateContainerConfigError", "x"), 121, "fail"),
         (waiting("CreateContainerError", "x"), 121, "fail"),
         (waiting("CrashLoopBackOff", restartCount=2), 9999, "serving"),
         (waiting("ContainerCreating"), 9999, "serving"),
+        ({"lastState": {"terminated": {"reason": "OOMKilled"}}, "state": {"running": {}}}, 9999, "serving"),
         (waiting("PodInitializing", "not found"), 9999, "serving"),
     ],
 )

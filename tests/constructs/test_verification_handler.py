@@ -199,6 +199,18 @@ def test_the_api_servers_own_refusal_is_waited_for(use, status: int) -> None:
     assert index.is_complete(event(), None) == {"IsComplete": False}
 
 
+@pytest.mark.parametrize("status", [404, 503])
+def test_an_endpoint_that_the_api_server_does_not_reach_is_waited_for(use, status: int) -> None:
+    cluster = use(Cluster())
+
+    def not_reached(prompt: str) -> list[str]:
+        said = 'POST: {"kind":"Status","apiVersion":"v1","message":"no endpoints available for service"}'
+        raise ClusterError(said, status=status)
+
+    cluster.events = not_reached
+    assert index.is_complete(event(), None) == {"IsComplete": False}
+
+
 def test_a_completion_without_end_is_cut(use, monkeypatch) -> None:
     from constructs.verification.handler import chat
 
@@ -278,6 +290,20 @@ def test_an_outdated_ray_cluster_is_deleted_and_its_replacement_verified(use) ->
     cluster.state = state(pods=[pod("h0", "head", digest="before", leaving=True), *state()["pods"]])
     assert index.is_complete(event("Update"), None)["IsComplete"] is True
     assert len(cluster.deleted) == 2
+
+
+def test_ray_clusters_of_others_are_left_alone(use) -> None:
+    """Somebody's own cluster in the namespace: no digest, crashing, and none of this service's business."""
+    others = [
+        pod(name, cluster=name, digest="", containerStatuses=[waiting("CrashLoopBackOff", restartCount=9)])
+        for name in ("my-job-raycluster-x1y2z", "ray-llm-old-abcde", "other")
+    ]
+    cluster = use(Cluster(pods=[pod("h", "head"), pod("w1"), pod("w2"), *others]))
+    assert index.is_complete(event(), None)["IsComplete"]
+    assert not cluster.deleted
+    assert index.is_complete(event("Delete", "RayServiceTeardown"), None) == {"IsComplete": False}
+    use(Cluster(pods=others))
+    assert index.is_complete(event("Delete", "RayServiceTeardown"), None) == {"IsComplete": True}
 
 
 def test_an_outdated_ray_cluster_is_replaced_without_verification_too(use) -> None:

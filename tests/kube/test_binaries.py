@@ -61,7 +61,7 @@ def test_without_go_the_command_says_so_and_fails(machine: Path) -> None:
         text=True,
         check=False,
     )
-    assert run.returncode == 1
+    assert run.returncode == 3
     assert run.stderr.strip() == (
         f"make kube-binaries: {', '.join([*PACKAGES, OPERATOR_CONFIG])} not found in {cache()}: making them needs Go 1.25 or later, "
         "found: none. Install it, then: make kube-binaries"
@@ -82,6 +82,6 @@ def test_a_build_that_takes_too_long_says_how_to_go_on(machine: Path) -> None:
         check=False,
         timeout=30,
     )
-    assert run.returncode == 1
+    assert run.returncode == 3
     assert "etcd is not built within KUBE_BUILD_SECONDS=1" in run.stderr
     assert "make kube-binaries" in run.stderr

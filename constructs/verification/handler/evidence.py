@@ -25,6 +25,8 @@ CHAT_PAUSE_S = 10
 # (401, 403, 429) and silence are no word from the application.
 REFUSED = (400, 404, 422)
 BROKEN = (500, 502, 503, 504)
+# How the API server's own errors begin: no endpoint yet, or none that answers.
+API_SERVER = '"kind":"Status"'
 
 
 def collect(api, wanted, state, *, sleep=time.sleep):
@@ -89,6 +91,8 @@ def _ask(api, wanted, prompt, sleep):
             return chat(api, wanted, prompt)
         except ClusterError as error:
             failure = error
+        if API_SERVER in str(failure):
+            raise failure
         if failure.status in REFUSED:
             break
         if attempt < CHAT_ATTEMPTS:

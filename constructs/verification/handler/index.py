@@ -91,7 +91,8 @@ def _look(api, wanted):
 def _torn_down(event):
     """Never fails: a cluster that is gone or silent must not keep the stack."""
     try:
-        pods = decisions.gone(observation.ray_pods(_api(event), event["ResourceProperties"]["Namespace"]))
+        properties = event["ResourceProperties"]
+        pods = decisions.gone(observation.ray_pods(_api(event), properties["Namespace"], properties["RayService"]))
         left = f"pods {', '.join(pods)}" if pods else ""
     except ClusterError as error:
         # No cluster, no pods; a namespace that is gone lists none.

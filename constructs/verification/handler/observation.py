@@ -1,5 +1,6 @@
 """One look at the cluster."""
 
+import re
 from urllib.parse import quote
 
 from . import decisions, pod_failures
@@ -12,7 +13,7 @@ RAY_PODS = "labelSelector=ray.io%2Fcluster"
 
 def observe(api, wanted):
     """The state that `decisions.decide` takes. ClusterError where the API server itself does not answer."""
-    pods = ray_pods(api, wanted.namespace)
+    pods = ray_pods(api, wanted.namespace, wanted.ray_service)
     return {
         "service": _service(api, wanted),
         "pods": pods,
@@ -21,9 +22,12 @@ def observe(api, wanted):
     }
 
 
-def ray_pods(api, namespace):
-    """Every pod of a Ray cluster in the namespace."""
-    return items(api.json(f"/api/v1/namespaces/{namespace}/pods?{RAY_PODS}"), "items")
+def ray_pods(api, namespace, ray_service):
+    """Every pod of a Ray cluster that KubeRay made for the RayService: others in the namespace are not ours to judge."""
+    # KubeRay 1.4 appends five characters to the service's name, earlier versions -raycluster- before them.
+    of_the_service = re.compile(rf"{re.escape(ray_service)}(?:-raycluster)?-[a-z0-9]+")
+    pods = items(api.json(f"/api/v1/namespaces/{namespace}/pods?{RAY_PODS}"), "items")
+    return [pod for pod in pods if of_the_service.fullmatch(decisions.label(pod, "ray.io/cluster"))]
 
 
 def pod_path(namespace, pod, *, port):

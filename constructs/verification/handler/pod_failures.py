@@ -9,7 +9,7 @@ from .text import one_line
 # Seconds. Device plugins advertise GPUs and EFA a little after a node is ready, so a pod may be unschedulable for a moment.
 UNSCHEDULABLE_GRACE_S = 120
 # A registry that does not answer may answer again; one that knows no such image will not.
-PULL_GRACE_S = 300
+PULL_GRACE_S = 900
 # Time for a person to make a secret that the pod refers to.
 CONFIG_GRACE_S = 120
 # KubeRay restarts a worker once or twice while the head comes up.
@@ -83,6 +83,9 @@ def _configuration(pod, now):
 
 def _out_of_memory(pod):
     for container in containers(pod):
+        if "running" in dig(container, "state", default={}):
+            # It came back; what it was killed for may lie weeks behind.
+            continue
         killed = [dig(container, state, "terminated", "reason", default="") for state in ("state", "lastState")]
         if "OOMKilled" in killed:
             return (
