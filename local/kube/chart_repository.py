@@ -33,12 +33,13 @@ class ChartError(Exception):
 class ChartRepository:
     """Serves every chart at the version that charts/ pins, from `start` until `stop`.
 
-    Each is the chart of its own repository where `pull_charts` could get it, else one made here: the operator's from its
-    Go module, the device plugins' from local/kube/charts. `origins` says which.
+    Each is the chart of its own repository where `pull_charts` could get it and `pulled` allows that, else one made here:
+    the operator's from its Go module, the device plugins' from local/kube/charts. `origins` says which.
     """
 
     binaries: KubeBinaries
     folder: Path
+    pulled: bool = True
     origins: Mapping[str, str] = field(default_factory=dict, init=False)
     _server: ThreadingHTTPServer | None = field(default=None, init=False, repr=False)
 
@@ -65,7 +66,7 @@ class ChartRepository:
 
     def _put(self, chart: HelmChart) -> str:
         pulled = self.binaries.cache / "charts" / _archive(chart)
-        if pulled.exists():
+        if self.pulled and pulled.exists():
             shutil.copy(pulled, self.folder)
             return chart.repository
         made = self.folder / "src" / chart.chart
