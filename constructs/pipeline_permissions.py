@@ -76,5 +76,5 @@ def _acknowledge_artifacts(scope: Construct, buckets: list[s3.IBucket]) -> None:
         acknowledge(
             scope,
             "AwsSolutions-IAM5[Resource::*]",
-            "Keys of buckets in other regions are known by alias, which IAM cannot name; each key's policy names its users.",
+            "Keys of buckets in other regions are known here by alias only, which is no ARN of a key.",
         )

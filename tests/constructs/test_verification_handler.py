@@ -199,13 +199,19 @@ def test_the_api_servers_own_refusal_is_waited_for(use, status: int) -> None:
     assert index.is_complete(event(), None) == {"IsComplete": False}
 
 
-@pytest.mark.parametrize("status", [404, 503])
-def test_an_endpoint_that_the_api_server_does_not_reach_is_waited_for(use, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (404, '{"kind":"Status","apiVersion":"v1","message":"services \\"ray-llm-serve-svc\\" not found"}'),
+        (503, '{"kind":"Status","apiVersion":"v1","message":"no endpoints available for service"}'),
+        (502, "error trying to reach service: dial tcp 10.0.0.1:8000: connect: connection refused"),
+    ],
+)
+def test_an_endpoint_that_the_api_server_does_not_reach_is_waited_for(use, status: int, said: str) -> None:
     cluster = use(Cluster())
 
     def not_reached(prompt: str) -> list[str]:
-        said = 'POST: {"kind":"Status","apiVersion":"v1","message":"no endpoints available for service"}'
-        raise ClusterError(said, status=status)
+        raise ClusterError(f"POST: {said}", status=status)
 
     cluster.events = not_reached
     assert index.is_complete(event(), None) == {"IsComplete": False}

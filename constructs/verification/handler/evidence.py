@@ -25,8 +25,8 @@ CHAT_PAUSE_S = 10
 # (401, 403, 429) and silence are no word from the application.
 REFUSED = (400, 404, 422)
 BROKEN = (500, 502, 503, 504)
-# How the API server's own errors begin: no endpoint yet, or none that answers.
-API_SERVER = '"kind":"Status"'
+# What the API server says for itself: no endpoint yet (a Status object), or none that it reaches (plain text).
+API_SERVER = ('"kind":"Status"', "error trying to reach service")
 
 
 def collect(api, wanted, state, *, sleep=time.sleep):
@@ -91,7 +91,7 @@ def _ask(api, wanted, prompt, sleep):
             return chat(api, wanted, prompt)
         except ClusterError as error:
             failure = error
-        if API_SERVER in str(failure):
+        if any(words in str(failure) for words in API_SERVER):
             raise failure
         if failure.status in REFUSED:
             break
