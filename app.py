@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from aws_cdk import App
 
+from delivery_plan import DeliveryPlan
 from settings import Settings, SettingsError
 
 # The library's own validation pass costs 8 CPU seconds, four times the rest of synth: `make validate`, the tests and the
@@ -14,18 +15,16 @@ from settings import Settings, SettingsError
 app = App(builtin_cloud_formation_validation=os.environ.get("CDK_VALIDATION") == "true", stack_traces=False)
 today = datetime.now(UTC).date()
 try:
-    settings = Settings.load(context=app.node.get_all_context(), environ=os.environ)
-    if settings.delivered:
+    context = app.node.get_all_context()
+    if plan := DeliveryPlan.load(context=context, environ=os.environ):
         # Imported here, as CDK Pipelines costs a second that a synth without a pipeline need not pay.
-        from delivery_plan import DeliveryPlan
         from stacks.delivery import Delivery
 
-        plan = DeliveryPlan.load(settings=settings, context=app.node.get_all_context(), environ=os.environ)
         Delivery(app, plan=plan, today=today)
     else:
         from stacks.application import Application
 
-        Application(app, settings=settings, today=today)
+        Application(app, settings=Settings.load(context=context, environ=os.environ), today=today)
 except SettingsError as error:
     sys.exit(str(error))
 app.synth()

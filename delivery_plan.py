@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from settings import Settings, SettingsError, set_beside_stages
+from catalog.aws_partition import AwsPartition
+from delivery_source import DeliverySource
+from settings import Settings, SettingsError, set_beside_stages, stages_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,76 +19,66 @@ class DeliveryPlan:
     whatever credentials it has, makes the same pipeline.
     """
 
-    name: str
-    partition: str
-    account: str
-    region: str
-    source_connection_arn: str
-    source_repository: str
-    source_branch: str
-    notification_email: str | None
+    source: DeliverySource
     waves: tuple[tuple[Settings, ...], ...]
 
     @classmethod
-    def load(cls, *, settings: Settings, context: Mapping[str, Any], environ: Mapping[str, str]) -> DeliveryPlan:
-        """Every stage of the context with its own settings; `settings` are those that name the source.
+    def load(cls, *, context: Mapping[str, Any], environ: Mapping[str, str]) -> DeliveryPlan | None:
+        """Every stage of the context with its own settings; None where nothing says that there is a pipeline.
 
         Only defaults and cdk.json count for a stage: the pipeline synthesizes from the repository alone, and what an
         environment variable or `-c` changed on one machine would be changed back by the pipeline's first run. So a setting
         that stands elsewhere is a problem.
 
         Raises:
-            SettingsError: with the problems of all stages at once.
+            SettingsError: with the problems of the source and of all stages at once.
         """
-        source = (settings.source_connection_arn, settings.source_repository, settings.source_branch)
-        connection_arn, repository, branch = (part or "" for part in source)
-        _, partition, _, region, account, _ = connection_arn.split(":", 5)
-        stages: list[Settings] = []
-        problems = set_beside_stages(context=context, environ=environ)
-        names = context.get("stages") or {}
-        for name in names:
-            try:
-                stages.append(Settings.load(context={"stages": names, "stage": name}, environ={"CDK_DEFAULT_ACCOUNT": account}))
-            except SettingsError as error:
-                problems += [text if text.startswith("stages.") else f"stages.{name}: {text}" for text in error.problems]
-        if not names:
-            problems.append("stages={}: the pipeline has nothing to deliver; allowed in cdk.json is one stage or more")
+        problems: list[str] = []
+        source = None
+        try:
+            source = DeliverySource.load(context=context, environ=environ)
+            if source is None:
+                return None
+        except SettingsError as error:
+            problems += error.problems
+        problems += set_beside_stages(context=context, environ=environ)
+        stages = _stages(context, account=source.account if source else None, problems=problems)
         waves = _waves(stages, problems)
-        problems += _shared_names(stages) + _foreign_partitions(stages, partition) + _out_of_reach(stages)
-        if problems:
+        problems += _shared_names(stages) + _out_of_reach(stages)
+        if source:
+            problems += _foreign_partitions(stages, source.partition)
+        if problems or not source:
             raise SettingsError(problems)
-        return cls(
-            name=f"{settings.cluster_name}-delivery",
-            partition=partition,
-            account=account,
-            region=region,
-            source_connection_arn=connection_arn,
-            source_repository=repository,
-            source_branch=branch,
-            notification_email=settings.notification_email,
-            waves=waves,
-        )
+        return cls(source=source, waves=waves)
+
+    @property
+    def name(self) -> str:
+        """Of the pipeline and of its stack."""
+        return f"{self.source.cluster_name}-delivery"
 
     @property
     def stages(self) -> tuple[Settings, ...]:
         """All stages in the order of cdk.json."""
         return tuple(stage for wave in self.waves for stage in wave)
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment variables with which a synth anywhere makes this plan again from the same cdk.json."""
-        return {
-            "CLUSTER_NAME": self.name.removesuffix("-delivery"),
-            "SOURCE_CONNECTION_ARN": self.source_connection_arn,
-            "SOURCE_REPOSITORY": self.source_repository,
-            "SOURCE_BRANCH": self.source_branch,
-            **({"NOTIFICATION_EMAIL": self.notification_email} if self.notification_email else {}),
-        }
-
 
 def reachable_from_outside(stage: Settings) -> bool:
     """Whether the pipeline's builds, whose addresses change, reach the stage's Kubernetes API."""
     return any(cidr.endswith("/0") for cidr in stage.public_access_cidrs)
+
+
+def _stages(context: Mapping[str, Any], *, account: str | None, problems: list[str]) -> list[Settings]:
+    found = stages_of(context, problems)
+    if not found:
+        problems.append("stages={}: the pipeline has nothing to deliver; allowed in cdk.json is one stage or more")
+    stages = []
+    for name in found:
+        try:
+            environ = {"CDK_DEFAULT_ACCOUNT": account} if account else {}
+            stages.append(Settings.load(context={"stages": found, "stage": name}, environ=environ))
+        except SettingsError as error:
+            problems += [text if text.startswith("stages.") else f"stages.{name}: {text}" for text in error.problems]
+    return stages
 
 
 def _waves(stages: list[Settings], problems: list[str]) -> tuple[tuple[Settings, ...], ...]:
@@ -126,15 +118,11 @@ def _shared_names(stages: list[Settings]) -> list[str]:
 
 def _foreign_partitions(stages: list[Settings], partition: str) -> list[str]:
     return [
-        f"stages.{stage.stage}: REGION={stage.region} is in the partition {_partition(stage.region)} and the connection in "
-        f"{partition}; allowed is one pipeline for each partition"
+        f"stages.{stage.stage}: REGION={stage.region} is in the partition {AwsPartition.of(stage.region).name} and the connection "
+        f"in {partition}; allowed is one pipeline for each partition"
         for stage in stages
-        if _partition(stage.region) != partition
+        if AwsPartition.of(stage.region).name != partition
     ]
-
-
-def _partition(region: str) -> str:
-    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rsplit("-", 2)[0], "aws")
 
 
 def _out_of_reach(stages: list[Settings]) -> list[str]:

@@ -11,7 +11,7 @@ import difflib
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import date
 from typing import Any
@@ -62,10 +62,6 @@ class Settings:
     nat_gateways: int
     public_access_cidrs: tuple[str, ...]
     stage: str
-    source_connection_arn: str | None
-    source_repository: str | None
-    source_branch: str | None
-    notification_email: str | None
     stage_is_configured: bool
     account: str | None
     approval: bool
@@ -81,12 +77,7 @@ class Settings:
         """
         problems: list[str] = []
         texts = _merge(context=context, environ=environ, problems=problems)
-        values: dict[str, Any] = {}
-        for name, definition in _DEFINITIONS.items():
-            try:
-                values[name.lower()] = definition.parse(texts[name])
-            except ValueError as reason:
-                problems.append(f"{name}={texts[name]}: {reason}")
+        values = _parse({name: text for name, text in texts.items() if name not in PIPELINE_NAMES}, problems)
         problems += _pipeline_parallelism(context=context, environ=environ)
         problems += _combinations(values)
         stage = values.get("stage", "")
@@ -97,11 +88,6 @@ class Settings:
         if not values["dlc_image"]:
             values["dlc_image"] = f"{deep_learning_containers_registry(values['region'])}/{_DLC_REPOSITORY_AND_TAG}"
         return cls(**values, **options, account=account, stage_is_configured=stage in (context.get("stages") or {stage}))
-
-    @property
-    def delivered(self) -> bool:
-        """Whether a pipeline delivers the stages of cdk.json; otherwise the CLI deploys this one."""
-        return self.source_connection_arn is not None
 
     @property
     def gpu_instance(self) -> EfaInstanceType:
@@ -431,10 +417,9 @@ _DEFINITIONS: Mapping[str, _Definition] = {
 SETTING_NAMES: tuple[str, ...] = tuple(_DEFINITIONS)
 STAGE_KEYS: tuple[str, ...] = ("account", "approval", "wave", "termination_protection")
 """What a stage of cdk.json may hold beside settings."""
-SOURCE_NAMES: tuple[str, ...] = ("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH")
-"""Together they make the pipeline; one pipeline serves all stages, so no stage may hold them."""
-_OF_A_PIPELINE = {"CLUSTER_NAME", "NOTIFICATION_EMAIL", *SOURCE_NAMES}
-_NOT_OF_A_STAGE = {"stage", "notification_email", *(name.lower() for name in SOURCE_NAMES)}
+PIPELINE_NAMES: tuple[str, ...] = ("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH", "NOTIFICATION_EMAIL")
+"""Settings of the pipeline, which serves all stages: no stage may hold them, see DeliverySource."""
+_NOT_OF_A_STAGE = {"stage", *(name.lower() for name in PIPELINE_NAMES)}
 # A stage with such a word in its name asks for approval unless it says otherwise.
 _PRODUCTION_LIKE = re.compile(r"(^|-)(live|prd|prod|production)(-|$)")
 
@@ -442,14 +427,13 @@ _PRODUCTION_LIKE = re.compile(r"(^|-)(live|prd|prod|production)(-|$)")
 def _merge(*, context: Mapping[str, Any], environ: Mapping[str, str], problems: list[str]) -> dict[str, str]:
     lower = {name.lower(): name for name in _DEFINITIONS}
     texts = {name: definition.default for name, definition in _DEFINITIONS.items()}
-    outer = {name: environ[name] for name in _DEFINITIONS if environ.get(name)}
-    outer |= {lower[key]: _text(value) for key, value in context.items() if key in lower}
-    stages = context.get("stages") or {}
+    outer = _outer(context=context, environ=environ)
     stage_name = outer.get("STAGE", texts["STAGE"])
-    if not isinstance(stages, Mapping) or not isinstance(stages.get(stage_name, {}), Mapping):
-        problems.append(f"stages={stages!r}: allowed in cdk.json is an object of stages, each an object of settings")
-        stages = {}
-    for key, value in stages.get(stage_name, {}).items():
+    stage = stages_of(context, problems).get(stage_name, {})
+    if not isinstance(stage, Mapping):
+        problems.append(f"stages.{stage_name}={json.dumps(stage)}: allowed in cdk.json is an object of settings")
+        stage = {}
+    for key, value in stage.items():
         if key in _NOT_OF_A_STAGE:
             problems.append(
                 f"stages.{stage_name}.{key}={value}: it is not the matter of one stage; allowed is the environment variable, "
@@ -459,10 +443,52 @@ def _merge(*, context: Mapping[str, Any], environ: Mapping[str, str], problems: 
             texts[lower[key]] = _text(value)
         elif key not in STAGE_KEYS:
             problems.append(f"stages.{stage_name}.{key}={value}: unknown setting{_suggestion(key, STAGE_KEYS)}")
-    for key, value in context.items():
-        if key not in lower and key != "stages" and (suggestion := _suggestion(key)):
-            problems.append(f"{key}={value}: unknown setting{suggestion}")
+    problems += _mistyped(context)
     return texts | outer
+
+
+def _mistyped(context: Mapping[str, Any]) -> list[str]:
+    """Keys of the context that are almost a setting; others are the library's."""
+    lower = {"stages", *(name.lower() for name in _DEFINITIONS)}
+    return [
+        f"{key}={value}: unknown setting{suggestion}"
+        for key, value in context.items()
+        if key not in lower and (suggestion := _suggestion(key))
+    ]
+
+
+def stages_of(context: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any]:
+    """The stages of cdk.json by name; another shape is reported and read as none."""
+    stages = context.get("stages") or {}
+    if isinstance(stages, Mapping):
+        return stages
+    problems.append(f"stages={json.dumps(stages)}: allowed in cdk.json is an object of stages, each an object of settings")
+    return {}
+
+
+def read_settings(
+    names: Iterable[str], *, context: Mapping[str, Any], environ: Mapping[str, str], problems: list[str]
+) -> dict[str, Any]:
+    """Some settings without those of a stage, by name in lower case. A value that is not allowed is reported and left out."""
+    outer = _outer(context=context, environ=environ)
+    return _parse({name: outer.get(name, _DEFINITIONS[name].default) for name in names}, problems)
+
+
+def _outer(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """What stands outside the stages; `-c` wins."""
+    lower = {name.lower(): name for name in _DEFINITIONS}
+    outer = {name: environ[name] for name in _DEFINITIONS if environ.get(name)}
+    return outer | {lower[key]: _text(value) for key, value in context.items() if key in lower}
+
+
+def _parse(texts: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    values = {}
+    for name, text in texts.items():
+        try:
+            values[name.lower()] = _DEFINITIONS[name].parse(text)
+        except ValueError as reason:
+            problems.append(f"{name}={text}: {reason}")
+    return values
 
 
 def _text(value: Any) -> str:
@@ -502,25 +528,7 @@ def _combinations(values: Mapping[str, Any]) -> list[str]:
                 deep_learning_containers_registry(region)
         except UnknownRegionError as reason:
             problems.append(f"REGION={region}: {reason}; choose another region{'' if image else ', or give DLC_IMAGE'}")
-    problems += _source(values)
     problems += _capacity(values)
-    return problems
-
-
-def _source(values: Mapping[str, Any]) -> list[str]:
-    """All of the source or nothing: half of it would silently deploy this stage instead of a pipeline."""
-    if any(name.lower() not in values for name in SOURCE_NAMES):
-        return []
-    missing = [name for name in SOURCE_NAMES if not values[name.lower()]]
-    problems = []
-    if 0 < len(missing) < len(SOURCE_NAMES):
-        given = ", ".join(f"{name}={values[name.lower()]}" for name in SOURCE_NAMES if name not in missing)
-        problems.append(f"{given}: a pipeline needs {' and '.join(missing)} as well; allowed is all three of them, or none")
-    if values.get("notification_email") and len(missing) == len(SOURCE_NAMES):
-        problems.append(
-            f"NOTIFICATION_EMAIL={values['notification_email']}: only a pipeline sends mail; allowed is with "
-            f"{', '.join(SOURCE_NAMES)}"
-        )
     return problems
 
 
@@ -588,7 +596,7 @@ def _account(*, context: Mapping[str, Any], environ: Mapping[str, str], stage: s
 
 
 assert {field.name for field in fields(Settings)} == {
-    *(name.lower() for name in _DEFINITIONS),
+    *(name.lower() for name in _DEFINITIONS if name not in PIPELINE_NAMES),
     *STAGE_KEYS,
     "stage_is_configured",
 }
@@ -596,11 +604,9 @@ assert {field.name for field in fields(Settings)} == {
 
 def set_beside_stages(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     """A problem for each setting that a pipeline would not hear of: it knows those of a stage from stages.<name> alone."""
-    found = {name: environ[name] for name in _DEFINITIONS if environ.get(name)}
-    found |= {key.upper(): _text(value) for key, value in context.items() if key.upper() in _DEFINITIONS and key.islower()}
-    return [
+    return _mistyped(context) + [
         f"{name}={value}: it stands beside the stages, where a pipeline does not look; allowed is stages.<name>."
         f"{name.lower()} in cdk.json"
-        for name, value in found.items()
-        if name not in _OF_A_PIPELINE
+        for name, value in _outer(context=context, environ=environ).items()
+        if name not in ("CLUSTER_NAME", *PIPELINE_NAMES)
     ]

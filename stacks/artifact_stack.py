@@ -25,5 +25,10 @@ class ArtifactStack(Stack):
             log_group=HandlerLogs(self, "HandlerLogs").log_group,
             # Known before deployment, because the pipeline in the other region names both.
             bucket_name=bounded_name(f"{name}-{account}-{region}".lower(), 63),
-            alias=f"{name}-{region}",
+            alias=artifact_key_alias(name, region),
         ).bucket
+
+
+def artifact_key_alias(name: str, region: str) -> str:
+    """Of the key in a region of the pipeline `name`, without `alias/`."""
+    return f"{name}-{region}"

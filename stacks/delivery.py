@@ -15,9 +15,9 @@ class Delivery:
     """The DeliveryStack under `scope`, with one ArtifactStack for each further region that has a stage."""
 
     def __init__(self, scope: Construct, *, plan: DeliveryPlan, today: date) -> None:
-        regions = dict.fromkeys(stage.region for stage in plan.stages if stage.region != plan.region)
+        regions = dict.fromkeys(stage.region for stage in plan.stages if stage.region != plan.source.region)
         self.artifacts = {
-            region: ArtifactStack(scope, f"Artifacts-{region}", name=plan.name, account=plan.account, region=region)
+            region: ArtifactStack(scope, f"Artifacts-{region}", name=plan.name, account=plan.source.account, region=region)
             for region in regions
         }
         self.stack = DeliveryStack(
@@ -30,5 +30,5 @@ class Delivery:
         for stack in self.artifacts.values():
             self.stack.add_stack_dependency(stack, "The pipeline names the bucket of each region that it delivers to.")
         for stack in (self.stack, *self.artifacts.values()):
-            for key, value in tags(stage="delivery", cluster=plan.name.removesuffix("-delivery")).items():
+            for key, value in tags(stage="delivery", cluster=plan.source.cluster_name).items():
                 Tags.of(stack).add(key, value)

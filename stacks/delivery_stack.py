@@ -22,20 +22,24 @@ from aws_cdk import (
 )
 from constructs import Construct
 from constructs.artifact_store import ArtifactStore
+from constructs.asset_publishing import publish_assets_with_cli
 from constructs.bounded_name import bounded_name
 from constructs.handler_function import depend_on_policy_alone
 from constructs.pipeline_permissions import narrow_pipeline_permissions
 from constructs.principal import principal
 
+from catalog.aws_partition import console_url
 from delivery_plan import DeliveryPlan, reachable_from_outside
 from settings import Settings
 from stacks.application import Application
+from stacks.artifact_stack import artifact_key_alias
 from stacks.delivery_steps import (
+    RUNTIMES,
     approval_steps,
+    bootstrap_role,
     check_role_statement,
     check_step,
     protect_step,
-    runtime_versions,
     synth_step,
     test_step,
 )
@@ -56,8 +60,8 @@ class DeliveryStack(Stack):
             scope,
             id,
             stack_name=plan.name,
-            description=f"Pipeline that delivers {', '.join(stage.stage for stage in plan.stages)} from {plan.source_repository}",
-            env=Environment(account=plan.account, region=plan.region),
+            description=f"Pipeline that delivers {', '.join(stage.stage for stage in plan.stages)} from {plan.source.repository}",
+            env=Environment(account=plan.source.account, region=plan.source.region),
         )
         self._plan, self._today = plan, today
         self._log_group = logs.LogGroup(
@@ -70,7 +74,7 @@ class DeliveryStack(Stack):
         store = ArtifactStore(self, "Artifacts", description=f"Artifacts of the pipeline {plan.name}", log_group=self._log_group)
         self._cache = codebuild.Cache.bucket(store.bucket, prefix="cache")
         self._source = pipelines.CodePipelineSource.connection(
-            plan.source_repository, plan.source_branch, connection_arn=plan.source_connection_arn
+            plan.source.repository, plan.source.branch, connection_arn=plan.source.connection_arn
         )
         pipeline_name = bounded_name(plan.name, 100)
         cli_version = json.loads(_PACKAGE.read_text())["devDependencies"]["aws-cdk"]
@@ -86,11 +90,11 @@ class DeliveryStack(Stack):
             self_mutation=True,
             # The library takes either one bucket or one for each region.
             artifact_bucket=None if replicas else store.bucket,
-            cross_region_replication_buckets={plan.region: store.bucket, **replicas} if replicas else None,
+            cross_region_replication_buckets={plan.source.region: store.bucket, **replicas} if replicas else None,
             publish_assets_in_parallel=False,
             use_pipeline_role_for_actions=True,
             code_build_defaults=pipelines.CodeBuildOptions(
-                partial_build_spec=runtime_versions(),
+                partial_build_spec=codebuild.BuildSpec.from_object({"version": "0.2", "phases": {"install": RUNTIMES}}),
                 build_environment=codebuild.BuildEnvironment(
                     build_image=codebuild.LinuxBuildImage.AMAZON_LINUX_2023_6,
                     compute_type=codebuild.ComputeType.MEDIUM,
@@ -103,8 +107,8 @@ class DeliveryStack(Stack):
         self._checks = {
             stage.stage: EndpointCheck.between(
                 pipeline_name=plan.name,
-                pipeline_account=plan.account,
-                partition=plan.partition,
+                pipeline_account=plan.source.account,
+                partition=plan.source.partition,
                 cluster=stage.cluster_name,
                 region=stage.region,
             )
@@ -123,17 +127,24 @@ class DeliveryStack(Stack):
         depend_on_policy_alone(resource, cast(iam.Role, self._pipeline.pipeline.role))
         self._allow_connection()
         self._notify()
+        publish_assets_with_cli(
+            self._pipeline,
+            cli_version=cli_version,
+            runtimes=RUNTIMES,
+            stacks=f"{self.node.path}/*/*",
+            deploy_role_arns=[bootstrap_role(stage, "deploy-role") for stage in plan.stages],
+        )
         narrow_pipeline_permissions(
             self._pipeline,
             roles=[self._check_role] if self._check_role else [],
             buckets=[store.bucket, *replicas.values()],
+            key_aliases={region: artifact_key_alias(plan.name, region) for region in replicas},
         )
         _describe_roles(self)
         CfnOutput(
             self,
             "PipelineUrl",
-            value=f"https://{plan.region}.console.aws.amazon.com/codesuite/codepipeline/pipelines/{pipeline_name}/view"
-            f"?region={plan.region}",
+            value=f"{console_url(self.region)}/codesuite/codepipeline/pipelines/{pipeline_name}/view?region={self.region}",
             description="The pipeline in the console",
         )
         CfnOutput(self, "BuildLogGroup", value=self._log_group.log_group_name, description="Logs of all builds of the pipeline")
@@ -176,15 +187,15 @@ class DeliveryStack(Stack):
     def _allow_connection(self) -> None:
         """The library allows the use of a connection under the service's old name only."""
         self._pipeline.pipeline.role.add_to_principal_policy(
-            iam.PolicyStatement(actions=["codeconnections:UseConnection"], resources=[self._plan.source_connection_arn])
+            iam.PolicyStatement(actions=["codeconnections:UseConnection"], resources=[self._plan.source.connection_arn])
         )
 
     def _notify(self) -> None:
         """Mail for a failed run and for an approval that waits."""
-        if not self._plan.notification_email:
+        if not self._plan.source.notification_email:
             return
         topic = sns.Topic(self, "Notifications", display_name=self._plan.name, enforce_ssl=True)
-        email = subscriptions.EmailSubscription(self._plan.notification_email)
+        email = subscriptions.EmailSubscription(self._plan.source.notification_email)
         topic.add_subscription(cast(sns.ITopicSubscription, email))
         self._pipeline.pipeline.notify_on(
             "NotificationRule",

@@ -6,25 +6,17 @@ from collections.abc import Mapping
 from aws_cdk import Aws, CfnOutput, Duration, Stack, aws_codebuild as codebuild, aws_iam as iam, pipelines
 from constructs import IConstruct
 
+from catalog.aws_partition import console_url
 from delivery_plan import DeliveryPlan
 from settings import Settings
 from stacks.application import Application
 from stacks.endpoint_check import EndpointCheck
 
-PYTHON_VERSION, NODE_VERSION = "3.12", "24"
+RUNTIMES = {"runtime-versions": {"python": "3.12", "nodejs": "24"}}
+"""The install phase of every build, the pipeline's own ones included."""
 # An approval shows at most 1,000 characters; tools/review.py keeps its summary shorter.
 _SUMMARY = "REVIEW_SUMMARY"
 _CACHED = ["/root/.cache/pip/**/*", "/root/.npm/**/*"]
-
-
-def runtime_versions() -> codebuild.BuildSpec:
-    """The Python and Node.js of every build, the pipeline's own ones included."""
-    return codebuild.BuildSpec.from_object(
-        {
-            "version": "0.2",
-            "phases": {"install": {"runtime-versions": {"python": PYTHON_VERSION, "nodejs": NODE_VERSION}}},
-        }
-    )
 
 
 def synth_step(plan: DeliveryPlan, *, source: pipelines.IFileSetProducer, cache: codebuild.Cache) -> pipelines.CodeBuildStep:
@@ -32,7 +24,7 @@ def synth_step(plan: DeliveryPlan, *, source: pipelines.IFileSetProducer, cache:
     return pipelines.CodeBuildStep(
         "Synth",
         input=source,
-        env=plan.environment,
+        env=plan.source.environment,
         commands=[".ci/pipeline-synth"],
         primary_output_directory="cdk.out",
         partial_build_spec=_caching(),
@@ -74,13 +66,13 @@ def approval_steps(
         ],
         partial_build_spec=_caching(),
         cache=cache,
-        role_policy_statements=[_assume(_bootstrap_role(stage, "deploy-role"), _bootstrap_role(stage, "file-publishing-role"))],
+        role_policy_statements=[_assume(bootstrap_role(stage, "deploy-role"), bootstrap_role(stage, "file-publishing-role"))],
         timeout=Duration.minutes(30),
     )
     approval = pipelines.ManualApprovalStep(
         f"Approve-{stage.stage}",
         comment=review.exported_variable(_SUMMARY),
-        review_url=f"https://{stage.region}.console.aws.amazon.com/cloudformation/home?region={stage.region}"
+        review_url=f"{console_url(stage.region)}/cloudformation/home?region={stage.region}"
         f"#/stacks?filteringText={stage.cluster_name}-",
     )
     approval.add_step_dependency(review)
@@ -92,6 +84,8 @@ def check_step(
 ) -> pipelines.CodeBuildStep:
     """Invoke the endpoint with the commands that a person copies from the stack outputs.
 
+    What another commit may change comes from the outputs: the environment of the build is by then that of the newest commit,
+    as its run has updated the pipeline and waits.
     ChatCommand is not among them: CodePipeline puts outputs into a JSON text, where its quotes do not survive.
     """
 
@@ -102,10 +96,10 @@ def check_step(
         env={
             "CHECK_ROLE": _role(stage, check.stage_role_name),
             "CLUSTER_REGION": stage.region,
-            "MODEL_ID": stage.model_id,
         },
         env_from_cfn_outputs={
             "CLUSTER": _output(application.eks, "ClusterName"),
+            "MODEL_ID": _output(application.ray_serve, "ModelId"),
             "PORT_FORWARD": _output(application.ray_serve, "PortForwardCommand"),
             "LIST_MODELS": _output(application.ray_serve, "ListModelsCommand"),
         },
@@ -120,8 +114,8 @@ def protect_step(stage: Settings, application: Application, *, source: pipelines
         f"Protect-{stage.stage}",
         input=source,
         commands=[f".ci/protect-stacks {' '.join(stack.stack_name for stack in application.stacks)}"],
-        env={"DEPLOY_ROLE": _bootstrap_role(stage, "deploy-role"), "STACKS_REGION": stage.region},
-        role_policy_statements=[_assume(_bootstrap_role(stage, "deploy-role"))],
+        env={"DEPLOY_ROLE": bootstrap_role(stage, "deploy-role"), "STACKS_REGION": stage.region},
+        role_policy_statements=[_assume(bootstrap_role(stage, "deploy-role"))],
         timeout=Duration.minutes(10),
     )
 
@@ -149,6 +143,6 @@ def _role(stage: Settings, name: str) -> str:
     return f"arn:{Aws.PARTITION}:iam::{stage.account}:role/{name}"
 
 
-def _bootstrap_role(stage: Settings, role: str) -> str:
+def bootstrap_role(stage: Settings, role: str) -> str:
     """A role of `cdk bootstrap` in the stage's account, with the default qualifier."""
     return _role(stage, f"cdk-hnb659fds-{role}-{stage.account}-{stage.region}")

@@ -123,6 +123,7 @@ class RayServeStack(Stack):
 
         for name, description in _PROOF.items():
             CfnOutput(self, name, value=verified.get_att_string(name), description=description)
+        CfnOutput(self, "ModelId", value=settings.model_id, description="Name of the model in requests")
         for command in operator_commands(settings):
             CfnOutput(self, command.output, value=command.text, description=command.description)
 

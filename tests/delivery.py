@@ -7,7 +7,6 @@ from typing import Any
 from aws_cdk import App, Validations
 
 from delivery_plan import DeliveryPlan
-from settings import Settings
 from stacks.delivery import Delivery
 from tests.conftest import TODAY, cdk_json_context
 
@@ -36,8 +35,8 @@ def delivery_app(stages: dict[str, Any], *plugins: Any, validation: bool = False
     app = App(context=own, builtin_cloud_formation_validation=validation)
     if plugins:
         Validations.of(app).add_plugins(*plugins)
-    settings = Settings.load(context=context, environ={**SOURCE, **environ})
-    plan = DeliveryPlan.load(settings=settings, context=context, environ={**SOURCE, **environ})
+    plan = DeliveryPlan.load(context=context, environ={**SOURCE, **environ})
+    assert plan
     return app, Delivery(app, plan=plan, today=TODAY)
 
 

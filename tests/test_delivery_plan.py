@@ -1,21 +1,21 @@
 """Which stages a pipeline delivers, in which waves, and what it refuses."""
 
+import json
 from typing import Any
 
 import pytest
 
 from delivery_plan import DeliveryPlan
-from settings import Settings, SettingsError
+from settings import SettingsError
 from tests.delivery import CONNECTION_ACCOUNT, SOURCE
 
 EVERYWHERE = {"dev": {"account": "111111111111"}, "test": {"account": "222222222222"}, "prod": {"account": "333333333333"}}
 
 
 def plan(stages: dict[str, Any], **environ: str) -> DeliveryPlan:
-    context = {"stages": stages}
-    return DeliveryPlan.load(
-        settings=Settings.load(context=context, environ={**SOURCE, **environ}), context=context, environ={**SOURCE, **environ}
-    )
+    found = DeliveryPlan.load(context={"stages": stages}, environ={**SOURCE, **environ})
+    assert found
+    return found
 
 
 def problems(stages: dict[str, Any], **environ: str) -> tuple[str, ...]:
@@ -43,11 +43,7 @@ def test_wave_named_like_a_stage_is_another_wave() -> None:
 
 def test_pipeline_lives_where_its_connection_does() -> None:
     loaded = plan(EVERYWHERE, CDK_DEFAULT_ACCOUNT="999999999999")
-    assert (loaded.partition, loaded.account, loaded.region) == ("aws", CONNECTION_ACCOUNT, "us-east-1")
-
-
-def test_stage_without_account_is_in_the_pipelines() -> None:
-    assert plan({"dev": {}}, CDK_DEFAULT_ACCOUNT="999999999999").stages[0].account == CONNECTION_ACCOUNT
+    assert (loaded.source.partition, loaded.source.account, loaded.source.region) == ("aws", CONNECTION_ACCOUNT, "us-east-1")
 
 
 def test_settings_beside_the_stages_are_refused() -> None:
@@ -59,17 +55,13 @@ def test_settings_beside_the_stages_are_refused() -> None:
     )
     context = {"stages": {"dev": {}}, "gpu_node_type": "p5.48xlarge"}
     with pytest.raises(SettingsError, match=r"GPU_NODE_TYPE=p5\.48xlarge: it stands beside the stages"):
-        DeliveryPlan.load(settings=Settings.load(context=context, environ=SOURCE), context=context, environ=SOURCE)
+        DeliveryPlan.load(context=context, environ=SOURCE)
 
 
 def test_plan_comes_again_from_its_own_environment() -> None:
     first = plan(EVERYWHERE, CLUSTER_NAME="other", NOTIFICATION_EMAIL="me@example.com")
     assert first.name == "other-delivery"
-    context = {"stages": EVERYWHERE}
-    again = DeliveryPlan.load(
-        settings=Settings.load(context=context, environ=first.environment), context=context, environ=first.environment
-    )
-    assert again == first
+    assert DeliveryPlan.load(context={"stages": EVERYWHERE}, environ=first.source.environment) == first
 
 
 def test_problems_of_all_stages_come_at_once() -> None:
@@ -78,8 +70,35 @@ def test_problems_of_all_stages_come_at_once() -> None:
     assert "NAT_GATEWAYS=9" in found[0]
 
 
+def test_bad_dev_stage_hides_nothing_of_the_others_nor_of_the_source() -> None:
+    found = problems(
+        {"dev": {"gpu_node_type": "g6.xlarge"}, "test": None, "prod": {"verify": "maybe"}}, CLUSTER_NAME="1", SOURCE_BRANCH="a..b"
+    )
+    assert [text.split("=")[0] for text in found] == [
+        "CLUSTER_NAME",
+        "SOURCE_BRANCH",
+        "stages.dev: GPU_NODE_TYPE",
+        "stages.test",
+        "stages.prod: VERIFY",
+    ]
+    assert "stages.test=null: allowed in cdk.json is an object of settings" in found
+
+
+def test_stage_without_account_is_in_the_pipelines() -> None:
+    assert plan({"dev": {}}, CDK_DEFAULT_ACCOUNT="999999999999").stages[0].account == CONNECTION_ACCOUNT
+
+
+def test_without_a_source_there_is_no_plan() -> None:
+    assert DeliveryPlan.load(context={"stages": EVERYWHERE}, environ={"NAT_GATEWAYS": "2", "CLUSTER_NAME": "1"}) is None
+
+
 def test_nothing_to_deliver_is_refused() -> None:
     assert "nothing to deliver" in problems({})[0]
+
+
+@pytest.mark.parametrize("stages", ["dev", ["dev"]])
+def test_stages_of_another_shape_are_refused(stages: Any) -> None:
+    assert f"stages={json.dumps(stages)}: allowed in cdk.json is an object of stages" in problems(stages)[0]
 
 
 def test_stages_must_not_overwrite_each_other() -> None:

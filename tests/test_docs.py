@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from delivery_plan import DeliveryPlan
-from settings import Settings
 from tests.delivery import SOURCE, THREE, TWO, DeliveryTemplate
 from tests.tools.recorded import CLUSTER, NODE_GROUP
 from tools.change_row import ChangeRow
@@ -19,7 +18,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 def test_example_of_stages_is_a_plan() -> None:
     (example,) = re.findall(r"```json\n(.*?)```", (DOCS / "delivery.md").read_text(), re.DOTALL)
     context = json.loads("{" + example + "}")
-    plan = DeliveryPlan.load(settings=Settings.load(context=context, environ=SOURCE), context=context, environ=SOURCE)
+    plan = DeliveryPlan.load(context=context, environ=SOURCE)
+    assert plan
     assert [[stage.stage for stage in wave] for wave in plan.waves] == [["dev"], ["test", "load"], ["prod"]]
     assert [stage.approval for stage in plan.stages] == [False, False, False, True]
 

@@ -1,5 +1,6 @@
 """Every setting: default, precedence, what is refused and how the message reads."""
 
+import json
 from dataclasses import FrozenInstanceError, fields
 from datetime import date
 
@@ -51,10 +52,6 @@ def test_defaults() -> None:
         "nat_gateways": 1,
         "public_access_cidrs": ("0.0.0.0/0",),
         "stage": "dev",
-        "source_connection_arn": None,
-        "source_repository": None,
-        "source_branch": None,
-        "notification_email": None,
         "stage_is_configured": True,
         "account": None,
         "approval": False,
@@ -193,9 +190,13 @@ def test_unknown_settings_of_a_stage_are_reported() -> None:
     assert problem.startswith("stages.dev.gpu_typ=g6.8xlarge: unknown setting")
 
 
-@pytest.mark.parametrize("stages", [[], "dev", {"dev": "x"}])
+@pytest.mark.parametrize("stages", [[], "dev", ["dev"], {"dev": "x"}, {"dev": None}])
 def test_stages_of_another_shape_are_reported(stages: object) -> None:
-    if stages:
+    if isinstance(stages, dict):
+        assert problems({"stages": stages}) == (
+            f"stages.dev={json.dumps(stages['dev'])}: allowed in cdk.json is an object of settings",
+        )
+    elif stages:
         assert "an object of stages" in problems({"stages": stages})[0]
     else:
         load({"stages": stages})
@@ -298,72 +299,6 @@ def test_anything_loads_or_is_refused_with_reasons(environ: dict, context: dict)
         return
     assert found
     assert all(problem.strip() for problem in found)
-
-
-CONNECTION = "arn:aws:codeconnections:us-east-1:123456789012:connection/0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
-SOURCE = {"SOURCE_CONNECTION_ARN": CONNECTION, "SOURCE_REPOSITORY": "owner/name", "SOURCE_BRANCH": "main"}
-
-
-def test_source_makes_the_application_delivered() -> None:
-    assert load(**SOURCE).delivered
-    assert not load().delivered
-
-
-@pytest.mark.parametrize("missing", SOURCE)
-def test_half_a_source_is_refused(missing: str) -> None:
-    (problem,) = problems(**{name: value for name, value in SOURCE.items() if name != missing})
-    assert f"a pipeline needs {missing} as well; allowed is all three of them, or none" in problem
-
-
-def test_notification_needs_a_pipeline() -> None:
-    assert "only a pipeline sends mail" in problems(NOTIFICATION_EMAIL="me@example.com")[0]
-    assert load(**SOURCE, NOTIFICATION_EMAIL="me@example.com").notification_email == "me@example.com"
-
-
-@pytest.mark.parametrize(
-    "arn",
-    [
-        CONNECTION,
-        CONNECTION.replace("codeconnections", "codestar-connections"),
-        CONNECTION.replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1"),
-        CONNECTION.replace("arn:aws:", "arn:aws-us-gov:").replace("us-east-1", "us-gov-west-1"),
-    ],
-)
-def test_connection_arns(arn: str) -> None:
-    assert load(**{**SOURCE, "SOURCE_CONNECTION_ARN": arn}).source_connection_arn == arn
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("SOURCE_CONNECTION_ARN", CONNECTION[:-1]),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.upper()),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("123456789012", "1234")),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("us-east-1", "")),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace(":connection/", ":host/")),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("arn:aws:", "arn:gcp:")),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("codeconnections", "codecommit")),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("us-east-1", "cn-north-1")),
-        ("SOURCE_CONNECTION_ARN", CONNECTION.replace("arn:aws:", "arn:aws-cn:")),
-        ("SOURCE_REPOSITORY", "name"),
-        ("SOURCE_REPOSITORY", "owner/name.git"),
-        ("SOURCE_REPOSITORY", "https://github.com/owner/name"),
-        ("SOURCE_REPOSITORY", "owner/"),
-        ("SOURCE_BRANCH", "refs heads"),
-        ("SOURCE_BRANCH", "refs/heads/main"),
-        ("SOURCE_BRANCH", "a..b"),
-        ("SOURCE_BRANCH", "-main"),
-        ("NOTIFICATION_EMAIL", "me"),
-    ],
-)
-def test_bad_source_is_refused(name: str, value: str) -> None:
-    (problem,) = problems(**{**SOURCE, name: value})
-    assert problem.startswith(f"{name}={value}: allowed is ")
-
-
-@pytest.mark.parametrize("branch", ["main", "x", "release/1.2", "feature_a"])
-def test_branches(branch: str) -> None:
-    assert load(**{**SOURCE, "SOURCE_BRANCH": branch}).source_branch == branch
 
 
 @pytest.mark.parametrize(

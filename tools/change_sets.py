@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
+from catalog.aws_partition import console_url
 from tools.change_row import ChangeRow
 from tools.change_table import ChangeTable
 
@@ -146,8 +147,7 @@ def _pages(cloudformation: Any, name: str) -> list[dict[str, Any]]:
 
 def _link(answer: dict[str, Any]) -> str:
     region = answer["ChangeSetId"].split(":")[3]
-    domain = "console.amazonaws.cn" if region.startswith("cn-") else "console.aws.amazon.com"
     return (
-        f"https://{region}.{domain}/cloudformation/home?region={region}#/stacks/changesets/changes"
+        f"{console_url(region)}/cloudformation/home?region={region}#/stacks/changesets/changes"
         f"?stackId={quote(answer['StackId'], safe='')}&changeSetId={quote(answer['ChangeSetId'], safe='')}"
     )

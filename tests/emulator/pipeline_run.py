@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
+import os
 import re
+import subprocess
 import time
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,9 @@ class ActionFailed(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class PipelineRun:
-    """One execution of the stages that deploy; source, build, self-update and tests come before and are not repeated here.
+    """One execution of the assets' and the deploying stages; source, build, self-update and tests are not repeated here.
 
-    Real are CloudFormation's change sets, their order and the deploy and execution roles of `cdk bootstrap`; the pipeline's own
+    Real are the asset build's commands with its role's permissions, CloudFormation's change sets, their order and the deploy and execution roles of `cdk bootstrap`; the pipeline's own
     role, which assumes those, is checked in the template. `approve` and
     `build` stand for a person and for CodeBuild: they get the action's name, and `build` the environment variables that the
     action passes on; what they answer decides whether the action succeeds. `done` lists what has succeeded.
@@ -47,7 +47,7 @@ class PipelineRun:
     def run(self) -> None:
         """Raises ActionFailed at the first action that fails: nothing after it is started."""
         pipeline = self.account.client("codepipeline").get_pipeline(name=self.name)["pipeline"]
-        self._publish_assets()
+        self._publish_assets(pipeline)
         for stage in pipeline["stages"]:
             if any(action["actionTypeId"]["provider"] == "CloudFormation" for action in stage["actions"]):
                 for action in sorted(stage["actions"], key=lambda action: action["runOrder"]):
@@ -139,20 +139,51 @@ class PipelineRun:
                 return ""
             raise
 
-    def _publish_assets(self) -> None:
-        """What the Assets stage does with cdk-assets."""
-        for manifest in self.assembly.glob("assembly-*/*.assets.json"):
-            for asset in json.loads(manifest.read_text())["files"].values():
-                source = manifest.parent / asset["source"]["path"]
-                body = source.read_bytes() if asset["source"]["packaging"] == "file" else _zipped(source)
-                for place in asset["destinations"].values():
-                    bucket = place["bucketName"].replace("${AWS::AccountId}", ACCOUNT)
-                    self.account.client("s3").put_object(Bucket=bucket, Key=place["objectKey"], Body=body)
+    def _publish_assets(self, pipeline: dict[str, Any]) -> None:
+        """Run the asset build's commands as its buildspec has them, with the permissions of its role."""
+        ((action,),) = [stage["actions"] for stage in pipeline["stages"] if stage["name"] == "Assets"]
+        projects = self.account.client("codebuild").batch_get_projects(names=[action["configuration"]["ProjectName"]])["projects"]
+        phases = json.loads(projects[0]["source"]["buildspec"])["phases"]
+        tools = self.account.emulator.folder / "npm"
+        installs = [] if tools.exists() else phases["install"]["commands"]
+        with self._acting_as(projects[0]["serviceRole"]) as credentials:
+            build = subprocess.run(
+                ["bash", "-ec", "\n".join([*installs, *phases["build"]["commands"]])],
+                cwd=self.assembly,
+                env={
+                    **self.account.emulator.environment,
+                    **credentials,
+                    "NPM_CONFIG_PREFIX": str(tools),
+                    "PATH": f"{tools / 'bin'}{os.pathsep}{os.environ['PATH']}",
+                    "CI": "true",
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+        if build.returncode:
+            raise ActionFailed(f"Assets/{action['name']}: {build.stdout}")
 
-
-def _zipped(folder: Path) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            archive.write(file, file.relative_to(folder))
-    return buffer.getvalue()
+    @contextlib.contextmanager
+    def _acting_as(self, role_arn: str) -> Iterator[dict[str, str]]:
+        """Credentials with a role's permissions: those of a twin, as only the service may assume the role itself."""
+        iam, role, twin = self.account.client("iam"), role_arn.rsplit("/", 1)[-1], "twin"
+        trust = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        arn = iam.create_role(RoleName=twin, AssumeRolePolicyDocument=document)["Role"]["Arn"]
+        names = iam.list_role_policies(RoleName=role)["PolicyNames"]
+        try:
+            for name in names:
+                policy = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+                iam.put_role_policy(RoleName=twin, PolicyName=name, PolicyDocument=json.dumps(policy))
+            keys = self.account.client("sts").assume_role(RoleArn=arn, RoleSessionName="build")["Credentials"]
+            yield {
+                "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+                "AWS_SESSION_TOKEN": keys["SessionToken"],
+            }
+        finally:
+            for name in iam.list_role_policies(RoleName=twin)["PolicyNames"]:
+                iam.delete_role_policy(RoleName=twin, PolicyName=name)
+            iam.delete_role(RoleName=twin)

@@ -126,6 +126,7 @@ def test_check_that_fails_keeps_the_stage_and_stops_the_run(account, other_regio
     assert given == {
         "Check-dev": {
             "CLUSTER": DEV,
+            "MODEL_ID": "qwen3.5-9b",
             "PORT_FORWARD": outputs["PortForwardCommand"],
             "LIST_MODELS": outputs["ListModelsCommand"],
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stacks.delivery_steps import NODE_VERSION, PYTHON_VERSION
+from stacks.delivery_steps import RUNTIMES
 from tests.delivery import CONNECTION, CONNECTION_ACCOUNT, ONE, SOURCE, THREE, TWO, DeliveryTemplate
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +98,44 @@ def test_pipeline_updates_itself_with_the_cli_of_package_json(any_case) -> None:
     assert phases["build"]["commands"][0].startswith("cdk -a . deploy DeliveryStack ")
 
 
+def test_assets_are_published_by_the_same_cli_for_the_stages_alone(any_case) -> None:
+    phases = any_case.buildspec("FileAssets")["phases"]
+    assert phases["install"]["commands"] == any_case.buildspec("SelfMutate")["phases"]["install"]["commands"]
+    assert phases["build"]["commands"] == ["cdk -a . publish-assets 'DeliveryStack/*/*' --unstable publish-assets"]
+
+
+def test_asset_build_may_assume_the_publishing_and_deploy_roles_of_the_stages(three) -> None:
+    role = three.project("FileAssets")["ServiceRole"]["Fn::GetAtt"][0]
+    assumed = [item["Resource"] for item in three.statements(role) if item["Action"] == "sts:AssumeRole"]
+    found = sorted(re.findall(r"role/cdk-hnb659fds-([a-z-]+)-role-(\d{12}-[a-z0-9-]+)", role_arns(assumed)))
+    places = ("111111111111-us-east-1", "222222222222-eu-central-1", "333333333333-us-west-2")
+    assert found == [(kind, place) for kind in ("deploy", "file-publishing") for place in places]
+
+
+def test_keys_of_other_regions_are_the_pipelines_own(three) -> None:
+    role = three.one("AWS::CodePipeline::Pipeline")["RoleArn"]["Fn::GetAtt"][0]
+    statements = [item for item in three.statements(role) if "kms:Decrypt" in item["Action"]]
+    (own,) = [item for item in statements if "Condition" not in item]
+    assert set(own["Resource"]) == {"Fn::GetAtt"}
+    (others,) = [item for item in statements if "Condition" in item]
+    regions = ("eu-central-1", "us-west-2")
+    assert [role_arns(arn) for arn in others["Resource"]] == [
+        f'"arn:aws:kms:{region}:{CONNECTION_ACCOUNT}:key/*"' for region in regions
+    ]
+    aliases = [f"alias/ray-llm-multinode-delivery-{region}" for region in regions]
+    assert others["Condition"] == {"ForAnyValue:StringEquals": {"kms:ResourceAliases": aliases}}
+    for region, alias in zip(regions, aliases, strict=True):
+        made = three.stack(f"ray-llm-multinode-delivery-{region}")["Resources"].values()
+        assert [item["Properties"]["AliasName"] for item in made if item["Type"] == "AWS::KMS::Alias"] == [alias]
+
+
+def test_no_policy_allows_the_use_of_any_key(any_case) -> None:
+    for policy in any_case.resources("AWS::IAM::Policy").values():
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if "kms:Decrypt" in statement["Action"]:
+                assert "*" not in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
+
+
 def test_builds_are_unprivileged_pinned_encrypted_and_log_to_the_stacks_group(any_case) -> None:
     (log_group,) = any_case.resources("AWS::Logs::LogGroup")
     projects = any_case.resources("AWS::CodeBuild::Project")
@@ -106,9 +144,7 @@ def test_builds_are_unprivileged_pinned_encrypted_and_log_to_the_stacks_group(an
         assert project["Environment"]["Image"] == "aws/codebuild/amazonlinux-x86_64-standard:6.0"
         assert project["LogsConfig"]["CloudWatchLogs"] == {"GroupName": {"Ref": log_group}, "Status": "ENABLED"}
         assert project["EncryptionKey"]
-        if project["Source"]["BuildSpec"].startswith("{"):
-            runtimes = json.loads(project["Source"]["BuildSpec"])["phases"]["install"]["runtime-versions"]
-            assert runtimes == {"python": PYTHON_VERSION, "nodejs": NODE_VERSION}
+        assert RUNTIMES.items() <= json.loads(project["Source"]["BuildSpec"])["phases"]["install"].items()
     assert len(projects) > 4
 
 
@@ -116,8 +152,9 @@ def test_toolchain_is_one_that_the_project_takes() -> None:
     makefile, package = (ROOT / "Makefile").read_text(), json.loads((ROOT / "package.json").read_text())
     least_python = re.search(r"sys.version_info >= \((\d+), (\d+)\)", makefile)
     least_node = re.fullmatch(r">=(\d+)", package["engines"]["node"])
-    assert tuple(map(int, PYTHON_VERSION.split("."))) >= tuple(map(int, least_python.groups()))
-    assert int(NODE_VERSION) >= int(least_node[1])
+    versions = RUNTIMES["runtime-versions"]
+    assert tuple(map(int, versions["python"].split("."))) >= tuple(map(int, least_python.groups()))
+    assert int(versions["nodejs"]) >= int(least_node[1])
 
 
 @pytest.mark.parametrize("action", ["Synth", "Test", "Review-prod"])
@@ -174,6 +211,7 @@ def test_approval_shows_the_summary_and_links_to_the_change_sets(two) -> None:
     configuration = two.action("Approve-prod")["Configuration"]
     assert configuration["CustomData"] == "#{prod@Review-prod.REVIEW_SUMMARY}"
     assert configuration["ExternalEntityLink"].startswith("https://us-east-1.console.aws.amazon.com/cloudformation/")
+    assert two.template["Outputs"]["PipelineUrl"]["Value"].startswith("https://us-east-1.console.aws.amazon.com/codesuite/")
     buildspec = two.buildspec("Review-prod")
     assert buildspec["env"]["exported-variables"] == ["REVIEW_SUMMARY"]
     assert buildspec["phases"]["build"]["commands"][0] == ".ci/pipeline-review assembly/assembly-DeliveryStack-prod review.txt"
@@ -229,14 +267,21 @@ def test_accounts_of_stages_may_read_their_artifacts(three) -> None:
 def test_check_takes_its_commands_from_the_stages_outputs(two) -> None:
     environment = two.environment("Check-prod")
     application = two.stack("ray-llm-multinode-ray-serve", account="222222222222")
-    for variable, output in (("PORT_FORWARD", "PortForwardCommand"), ("LIST_MODELS", "ListModelsCommand")):
+    outputs = {"PORT_FORWARD": "PortForwardCommand", "LIST_MODELS": "ListModelsCommand", "MODEL_ID": "ModelId"}
+    for variable, output in outputs.items():
         namespace, name = environment[variable].strip("#{}").split(".")
         assert (name, namespace.startswith("DeliveryStackprodRayServeStack")) == (output, True)
         assert namespace in [action.get("Namespace") for action in two.stages()["prod"]]
         # CodePipeline puts the value between the quotes of a JSON text.
         assert not set('"\\') & set(application["Outputs"][output]["Value"])
     assert environment["CLUSTER"].endswith(".ClusterName}")
-    assert (environment["CLUSTER_REGION"], environment["MODEL_ID"]) == ("us-east-1", "qwen3.5-9b")
+    assert environment["CLUSTER_REGION"] == "us-east-1"
+
+
+def test_run_that_waits_does_not_change_the_check_of_the_run_before() -> None:
+    """It has updated the pipeline, and with it the environment of the builds."""
+    other = DeliveryTemplate({"dev": {**ONE["dev"], "model_id": "other", "namespace": "other", "ray_service_name": "other"}})
+    assert other.project("Check-dev") == DeliveryTemplate(ONE).project("Check-dev")
 
 
 def test_check_goes_through_a_role_of_the_stage_that_trusts_this_pipeline_alone(two) -> None:
@@ -357,3 +402,12 @@ def test_long_cluster_names_fit_every_limit() -> None:
     assert all(len(role) <= 64 for role in role_names)
     assert len(buckets) == 1
     assert len(buckets[0]) <= 63
+
+
+def test_console_links_lead_to_the_console_of_the_partition() -> None:
+    china = {"prod": {"region": "cn-north-1", "dlc_image": "registry.example.com/ray:1"}}
+    arn = CONNECTION.replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-northwest-1")
+    template = DeliveryTemplate(china, SOURCE_CONNECTION_ARN=arn)
+    link = template.action("Approve-prod")["Configuration"]["ExternalEntityLink"]
+    assert link.startswith("https://cn-north-1.console.amazonaws.cn/cloudformation/")
+    assert template.template["Outputs"]["PipelineUrl"]["Value"].startswith("https://cn-northwest-1.console.amazonaws.cn/codesuite/")

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from settings import SETTING_NAMES, Settings
+from settings import PIPELINE_NAMES, SETTING_NAMES, Settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -14,7 +14,7 @@ DEFAULTS = {
     "HF_TOKEN_SECRET": "(none)",
     "CHART_REPOSITORY": "(each chart's own)",
 }
-DEFAULTS |= dict.fromkeys(("SOURCE_CONNECTION_ARN", "SOURCE_REPOSITORY", "SOURCE_BRANCH", "NOTIFICATION_EMAIL"), "(none)")
+DEFAULTS |= dict.fromkeys(PIPELINE_NAMES, "(none)")
 
 
 def test_every_setting_is_documented_with_its_default_and_an_example() -> None:
@@ -23,7 +23,7 @@ def test_every_setting_is_documented_with_its_default_and_an_example() -> None:
     defaults = Settings.load(context={}, environ={})
     assert set(rows) == set(SETTING_NAMES)
     for name, text in rows.items():
-        value = getattr(defaults, name.lower())
+        value = getattr(defaults, name.lower(), None)
         value = ",".join(value) if isinstance(value, tuple) else value
         assert text.strip() == DEFAULTS.get(name, str(value)), name
 
