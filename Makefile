@@ -111,6 +111,10 @@ test-pipeline: setup ## The commands of the pipeline's synth, as written in its 
 
 # --- an AWS account ---------------------------------------------------------------------------------------------------
 
+.PHONY: policies
+policies: setup ## Write what cdk bootstrap may let CloudFormation do, for the pipeline and each stage, to cdk.out.policies
+	$(BIN)/python -m tools.execution_policies
+
 .PHONY: preflight
 preflight: setup ## Ask the account whether a deployment can succeed, with the caller's credentials; makes nothing
 	$(BIN)/python -m tools.preflight
