@@ -194,7 +194,7 @@ class DeliveryStack(Stack):
         """Mail for a failed run and for an approval that waits."""
         if not self._plan.source.notification_email:
             return
-        topic = sns.Topic(self, "Notifications", display_name=self._plan.name, enforce_ssl=True)
+        topic = sns.Topic(self, "Notifications", display_name=bounded_name(self._plan.name, 100), enforce_ssl=True)
         email = subscriptions.EmailSubscription(self._plan.source.notification_email)
         topic.add_subscription(cast(sns.ITopicSubscription, email))
         self._pipeline.pipeline.notify_on(

@@ -14,6 +14,7 @@ from typing import Any
 
 from constructs.bounded_name import bounded_name
 
+from catalog.aws_partition import AwsPartition
 from delivery_plan import DeliveryPlan
 from settings import Settings, SettingsError
 
@@ -37,7 +38,7 @@ def policy(kind: str, *, cluster: str, region: str) -> dict[str, Any]:
         SettingsError: when the name makes the policy longer than IAM takes.
     """
     template = json.loads((ROOT / "docs" / f"execution-policy-{kind}.json").read_text())
-    made = _replaced(template, cluster=cluster, partition=_partition(region))
+    made = _replaced(template, cluster=cluster, partition=AwsPartition.of(region).name)
     if length(made) > LIMIT:
         raise SettingsError(
             [
@@ -59,13 +60,13 @@ def policies(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> dict[
     Raises:
         SettingsError: with every problem of the settings, or of the first name that is too long.
     """
-    settings = Settings.load(context=context, environ=environ)
-    if not settings.delivered:
+    plan = DeliveryPlan.load(context=context, environ=environ)
+    if plan is None:
+        settings = Settings.load(context=context, environ=environ)
         return {f"stage-{settings.stage}": policy("stage", cluster=settings.cluster_name, region=settings.region)}
     # The pipeline hears of its stages from cdk.json alone, so their names may differ from the pipeline's.
-    plan = DeliveryPlan.load(settings=settings, context=context, environ=environ)
     made = {f"stage-{stage.stage}": policy("stage", cluster=stage.cluster_name, region=stage.region) for stage in plan.stages}
-    return made | {"pipeline": policy("pipeline", cluster=plan.name.removesuffix("-delivery"), region=plan.region)}
+    return made | {"pipeline": policy("pipeline", cluster=plan.source.cluster_name, region=plan.source.region)}
 
 
 def _replaced(value: Any, *, cluster: str, partition: str) -> Any:
@@ -88,11 +89,6 @@ def _named(text: str, *, cluster: str) -> str:
 
 def _cut(name: str, pattern: str) -> str:
     return f"{name[:_CUT]}*" if pattern.endswith("*") or len(name) > _CUT else name
-
-
-def _partition(region: str) -> str:
-    # Not boto3's answer, which needs the caller's AWS profile to exist.
-    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rsplit("-", 2)[0], "aws")
 
 
 def main() -> int:

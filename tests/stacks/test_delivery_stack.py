@@ -390,7 +390,9 @@ def test_no_lookup_anywhere(any_case) -> None:
 
 def test_long_cluster_names_fit_every_limit() -> None:
     name = "a" * 100
-    template = DeliveryTemplate({"dev": {"region": "eu-west-1", "cluster_name": name}}, CLUSTER_NAME=name)
+    template = DeliveryTemplate(
+        {"dev": {"region": "eu-west-1", "cluster_name": name}}, CLUSTER_NAME=name, NOTIFICATION_EMAIL="me@example.com"
+    )
     text = [item for artifact in template.assembly.stacks_recursively for item in artifact.template["Resources"].values()]
     role_names = [item["Properties"]["RoleName"] for item in text if "RoleName" in item["Properties"]]
     buckets = [
@@ -402,6 +404,7 @@ def test_long_cluster_names_fit_every_limit() -> None:
     assert all(len(role) <= 64 for role in role_names)
     assert len(buckets) == 1
     assert len(buckets[0]) <= 63
+    assert len(template.one("AWS::SNS::Topic")["DisplayName"]) <= 100
 
 
 def test_console_links_lead_to_the_console_of_the_partition() -> None:
