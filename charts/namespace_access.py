@@ -32,7 +32,8 @@ def _rules(ray_service: str) -> list[dict[str, Any]]:
         {"apiGroups": ["ray.io"], "resources": ["rayservices"], "resourceNames": [ray_service], "verbs": ["get"]},
         # A Ray cluster with an outdated configuration; KubeRay makes a new one, whose name nobody knows beforehand.
         {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["delete"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        # Events are where KubeRay says that it refuses a RayService.
+        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["list"]},
         # The log of a crashing pod, and GET on Ray's dashboard, metrics and the worker's report.
         {"apiGroups": [""], "resources": ["pods/log", "pods/proxy"], "verbs": ["get"]},
         # POST of the chat completion.

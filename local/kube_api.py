@@ -82,10 +82,12 @@ class KubeApi:
         fault = self._fault(service)
         if asked == "pods":
             return 200, json.dumps({"items": simulated.pods(service, fault) if service else []})
+        if asked == "events":
+            return 200, json.dumps({"items": simulated.warnings(service, fault) if service else []})
         if service is None:
             return 404, "not found"
         if asked == "rayservices":
-            return 200, json.dumps({**service, "status": {"serviceStatus": "Running"}})
+            return 200, json.dumps(simulated.ray_service(service, fault))
         if asked == "rayclusters":
             simulated.delete_ray_cluster()
             return 200, "{}"

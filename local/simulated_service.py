@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-FAULTS = ("image", "pending", "crash", "deploy_failed", "one_node", "ucx", "flat")
+FAULTS = ("refused", "image", "pending", "crash", "deploy_failed", "one_node", "ucx", "flat")
 _BYTES_PER_CHAT = 17_301_504
+_UID = "00000000-0000-4000-8000-000000000001"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,9 +37,30 @@ class SimulatedService:
         """KubeRay makes a new one at the next look."""
         self.made_from = {}
 
+    def ray_service(self, service: dict[str, Any], fault: str) -> dict[str, Any]:
+        """The RayService with what the API server and KubeRay add to it."""
+        metadata = {**service["metadata"], "uid": _UID, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        return {**service, "metadata": metadata, "status": {} if fault == "refused" else {"serviceStatus": "Running"}}
+
+    def warnings(self, service: dict[str, Any], fault: str) -> list[dict[str, Any]]:
+        """KubeRay's events of type Warning."""
+        if fault != "refused":
+            return []
+        name = f"{service['metadata']['namespace']}/{service['metadata']['name']}"
+        said = "Spec.UpgradeStrategy.Type value Rolling is invalid, valid options are NewCluster or None"
+        return [
+            {
+                "involvedObject": {"apiVersion": "ray.io/v1", "kind": "RayService", "uid": _UID},
+                "type": "Warning",
+                "reason": "InvalidRayServiceSpec",
+                "message": f"The RayService spec is invalid {name}: {said}",
+                "lastTimestamp": "2026-01-01T00:00:01Z",
+            }
+        ]
+
     def pods(self, service: dict[str, Any], fault: str) -> list[dict[str, Any]]:
-        """Head and workers."""
-        if not self.made_from:
+        """Head and workers; none of a RayService that KubeRay refuses."""
+        if not self.made_from or fault == "refused":
             return []
         groups = [("head", self.made_from["headGroupSpec"], 1)]
         groups += [("worker", group, group["replicas"]) for group in self.made_from["workerGroupSpecs"]]

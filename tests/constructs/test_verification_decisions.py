@@ -9,7 +9,18 @@ from constructs.verification.handler.dig import dig, items, named
 from constructs.verification.handler.text import LIMIT, one_line, safe
 from hypothesis import given, settings, strategies as st
 
-from tests.constructs.verification_states import NOW, WANTED, ago, application, pod, state, unschedulable, waiting
+from tests.constructs.verification_states import (
+    NOW,
+    WANTED,
+    ago,
+    application,
+    pod,
+    ray_service,
+    state,
+    unschedulable,
+    waiting,
+    warning,
+)
 
 
 def verdict(**changes: Any) -> tuple[str, str]:
@@ -325,7 +336,16 @@ FAULTY = state(
         unschedulable("w2", since=500, message=SHORT),
     ],
     applications={"qwen": application("DEPLOYING", "CUDA out of memory")},
-    service={"status": {"serviceStatus": "", "conditions": [{"reason": "ValidationFailed", "message": "x"}]}},
+    service=ray_service(
+        serviceStatus="",
+        conditions=[{"reason": "ValidationFailed", "message": "x"}],
+        activeServiceStatus={"rayClusterName": "ray-llm-abcde"},
+    ),
+    events=[
+        warning("InvalidRayServiceSpec", "x", seen=5),
+        warning("InvalidRayClusterSpec", "x", seen=5, kind="RayCluster", name="ray-llm-abcde"),
+        warning("FailedToCreateRayCluster", "x", seen=5),
+    ],
 )
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.constructs.test_verification_decisions import FAULTY, NOT_FOUND, broken
 from tests.constructs.verification_cluster import FOREVER, Cluster
-from tests.constructs.verification_states import NOW, PROPERTIES, application, pod, state, unschedulable, waiting
+from tests.constructs.verification_states import NOW, PROPERTIES, application, pod, state, unschedulable, waiting, warning
 
 
 def event(request: str = "Create", kind: str = "Verification", **properties: str) -> dict:
@@ -95,6 +95,10 @@ FAULTS = {
     "no EFA, pending": (
         {"pods": [pod("h", "head"), unschedulable("w1", since=200, message="2 Insufficient vpc.amazonaws.com/efa.")]},
         "Pod w1 fits no node: 2 Insufficient vpc.amazonaws.com/efa.",
+    ),
+    "spec refused by KubeRay": (
+        {"pods": [], "applications": None, "events": [warning("InvalidRayServiceSpec", "The RayService spec is invalid", seen=5)]},
+        "KubeRay refuses the RayService: The RayService spec is invalid",
     ),
     "crash loop": (
         {
@@ -245,6 +249,10 @@ WAITS: dict[str, tuple[dict[str, Any], str]] = {
     "no head": ({"pods": [], "applications": None}, "Ray's head to answer (pods: none)"),
     "dashboard down": ({"applications": None}, "Ray's head to answer (pods: 3 Running)"),
     "deploying": ({"applications": {"qwen": application("DEPLOYING")}}, "application qwen is DEPLOYING"),
+    "warned": (
+        {"applications": None, "events": [warning("FailedToCreateRayCluster", "exceeded quota", seen=-3220)]},
+        "Ray's head to answer (pods: 3 Running); KubeRay's last warning, {ago} s ago: FailedToCreateRayCluster: exceeded quota",
+    ),
 }
 
 
@@ -253,9 +261,9 @@ def test_a_wait_that_runs_out_says_what_it_waited_for(use, clock, capsys, change
     use(Cluster(**changes))
     clock["now"] = NOW + timedelta(minutes=54)
     assert index.is_complete(event(), None) == {"IsComplete": False}
-    assert json.loads(capsys.readouterr().out) == {"waiting for": missing}
+    assert json.loads(capsys.readouterr().out) == {"waiting for": missing.format(ago=20)}
     clock["now"] += timedelta(seconds=1)
-    assert failure() == f"After 54 minutes still waiting for {missing}."
+    assert failure() == f"After 54 minutes still waiting for {missing.format(ago=21)}."
 
 
 @pytest.mark.parametrize(
@@ -272,7 +280,7 @@ def test_a_silent_cluster_is_waited_for_and_named(use, clock, cluster, expected:
     assert expected in failure()
 
 
-@pytest.mark.parametrize("part", ["rayservices", ":8265", "labelSelector", ":9402", ":8080"])
+@pytest.mark.parametrize("part", ["rayservices", "/events?", ":8265", "labelSelector", ":9402", ":8080"])
 @pytest.mark.parametrize("status", [401, 403, 500])
 def test_no_answer_from_any_part_is_waited_for(use, part: str, status: int) -> None:
     use(Cluster()).fails = {part: (status, FOREVER)}
@@ -381,7 +389,7 @@ STATES = st.one_of(
 )
 # Faults of the API itself: what they hit, with which status, how often.
 NOISE = st.dictionaries(
-    st.sampled_from(["rayservices", "labelSelector", ":8265", ":9402", ":8080", "chat", "rayclusters"]),
+    st.sampled_from(["rayservices", "labelSelector", "/events?", ":8265", ":9402", ":8080", "chat", "rayclusters"]),
     st.tuples(st.sampled_from([0, 401, 403, 404, 429, 500, 503]), st.integers(1, 3)),
     max_size=2,
 )
@@ -395,7 +403,10 @@ def test_any_sequence_ends_in_success_a_named_failure_or_a_named_timeout(use, cl
     polls = 0
     while True:
         seen, noise = looks[min(polls, len(looks) - 1)]
-        cluster.state, cluster.fails = {"service": None, "pods": [], "applications": None, "log": "", **seen}, dict(noise)
+        cluster.state, cluster.fails = (
+            {"service": None, "pods": [], "events": [], "applications": None, "log": "", **seen},
+            dict(noise),
+        )
         polls += 1
         try:
             answer = index.is_complete(event(Verify=verify), None)

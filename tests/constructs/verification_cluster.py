@@ -10,6 +10,7 @@ from tests.constructs.verification_states import state
 
 CHAT = "/api/v1/namespaces/inference/services/ray-llm-serve-svc:8000/proxy/v1/chat/completions"
 PODS = "/api/v1/namespaces/inference/pods"
+WARNINGS = "/api/v1/namespaces/inference/events?fieldSelector=involvedObject.apiVersion%3Dray.io%2Fv1%2Ctype%3DWarning"
 FOREVER = 10**9
 
 
@@ -46,6 +47,8 @@ class Cluster:
             return self.state["service"]
         if path == f"{PODS}?labelSelector=ray.io%2Fcluster":
             return {"items": self.state["pods"]}
+        if path == WARNINGS:
+            return {"items": self.state["events"]}
         if path.endswith(":8265/proxy/api/serve/applications/"):
             if self.state["applications"] is None:
                 raise ClusterError("no", status=503)

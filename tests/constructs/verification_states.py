@@ -50,6 +50,30 @@ def unschedulable(name: str, *, since: int, message: str) -> dict:
     return pod(name, phase="Pending", conditions=[condition])
 
 
+def ray_service(*, written: int = 1000, status_written: int | None = None, **status: Any) -> dict:
+    """A RayService as the API server returns it; `written` and `status_written` are seconds ago."""
+    managed = [{"manager": "kubectl-client-side-apply", "operation": "Update", "time": ago(written)}]
+    if status_written is not None:
+        managed.append({"manager": "manager", "operation": "Update", "subresource": "status", "time": ago(status_written)})
+    metadata = {"name": "ray-llm", "uid": "uid-of-ray-llm", "creationTimestamp": ago(5000), "managedFields": managed}
+    return {"metadata": metadata, "status": {"serviceStatus": "Running", **status}}
+
+
+def warning(reason: str, message: str, *, seen: int, kind: str = "RayService", **about: Any) -> dict:
+    """An event as KubeRay's recorder writes it, last seen that many seconds ago."""
+    about = {"uid": "uid-of-ray-llm", "name": "ray-llm"} | about
+    return {
+        "involvedObject": {"apiVersion": "ray.io/v1", "kind": kind, **about},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "firstTimestamp": ago(seen + 10),
+        "lastTimestamp": ago(seen),
+        "eventTime": None,
+        "metadata": {"creationTimestamp": ago(seen + 10)},
+    }
+
+
 def replica(name: str) -> dict:
     return {"replica_id": name, "state": "RUNNING", "node_ip": f"ip-of-{name}"}
 
@@ -73,8 +97,9 @@ def state(**changes: Any) -> dict:
     """A service that runs."""
     return copy.deepcopy(
         {
-            "service": {"status": {"serviceStatus": "Running"}},
+            "service": ray_service(),
             "pods": [pod("h", "head"), pod("w1"), pod("w2")],
+            "events": [],
             "applications": {"qwen": application()},
             "log": "",
             **changes,

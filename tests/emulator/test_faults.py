@@ -1,4 +1,4 @@
-"""Ten faults, each with a message of its own in the stack's event, and a clean roll-back. And a change that KubeRay ignores.
+"""Eleven faults, each with a message of its own in the stack's event, and a clean roll-back. And a change that KubeRay ignores.
 
 Preflight faults stop the network stack before it has made a subnet; the others stop the last stack. Emulated are the
 services' answers (local/account_facts.py, local/kube_api.py); the handlers, the provider framework, IAM and CloudFormation
@@ -23,6 +23,10 @@ PREFLIGHT = {
     "type without EFA": ({"no_efa": ["g6.8xlarge"]}, {}, "GPU_NODE_TYPE=g6.8xlarge has no Elastic Fabric Adapter"),
 }
 SERVICE = {
+    "spec refused by KubeRay": (
+        "refused",
+        "KubeRay refuses the RayService: The RayService spec is invalid inference/ray-llm: Spec.Up",
+    ),
     "bad image tag": ("image", "(ErrImagePull): failed to resolve reference"),
     "pending pods": (
         "pending",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from local.account import Account
-from local.cdk_cli import CdkCli
+from local.cdk_cli import CdkCli, CdkError
 from local.emulator import Emulator
 from local.kube.api_client import ApiClient
 from local.kube.live_service import LiveService, left_in_cluster
@@ -118,6 +118,35 @@ def test_an_edit_by_hand_is_put_back_by_the_next_deployment(application: Applica
         for side in ("prefill_config", "decode_config")
     }
     assert lengths == {4096}
+    assert "three" in application.chat()
+
+
+def test_a_spec_that_kuberay_refuses_stops_the_update_at_once_and_its_event_not_the_roll_back(application: Application) -> None:
+    """The CRD's schema takes any upgrade strategy, the operator two. Its event outlives the roll-back, which is verified too."""
+    settings, before = {"MAX_MODEL_LEN": "2048"}, application.pods()
+    assembly = application.assembly(settings)
+    template, strategy = assembly / "RayServeStack.template.json", r"\"upgradeStrategy\":{\"type\":\"None\"}"
+    assert template.read_text().count(strategy) == 1
+    template.write_text(template.read_text().replace(strategy, strategy.replace("None", "Rolling")))
+    with pytest.raises(CdkError, match="ray-serve failed"):
+        CdkCli(emulator=application.emulator, settings=settings).deploy(assembly)
+    cloudformation = application.account.client("cloudformation")
+    events = [
+        event
+        for event in reversed(cloudformation.describe_stack_events(StackName=RAY)["StackEvents"])
+        if event["ResourceType"] == "Custom::Verification"
+    ]
+    (failed,) = [event for event in events if event["ResourceStatus"] == "UPDATE_FAILED"]
+    said = "value Rolling is invalid, valid options are NewCluster or None"
+    name = f"{application.service.namespace}/{application.service.name}"
+    refusal = f"The RayService spec is invalid {name}: Spec.UpgradeStrategy.Type {said}"
+    assert f"KubeRay refuses the RayService: {refusal}" in failed["ResourceStatusReason"]
+    started = [event for event in events[: events.index(failed)] if event["ResourceStatus"] == "UPDATE_IN_PROGRESS"][-1]
+    assert (failed["Timestamp"] - started["Timestamp"]).total_seconds() < 45
+    assert events[-1]["ResourceStatus"] == "UPDATE_COMPLETE", "the roll-back is verified, while the event is still there"
+    assert cloudformation.describe_stacks(StackName=RAY)["Stacks"][0]["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert application.service.ray_service()["spec"]["upgradeStrategy"] == {"type": "None"}
+    assert application.pods() == before
     assert "three" in application.chat()
 
 

@@ -113,6 +113,7 @@ def test_handlers_may_do_exactly_what_they_do(synth) -> None:
         ("rayservices", "chat", "get"),
         ("rayclusters", "any", "delete"),
         ("pods", "any", "list"),
+        ("events", "any", "list"),
         ("pods/log", "any", "get"),
         ("pods/proxy", "any", "get"),
         ("services/proxy", "chat-serve-svc:8000", "create"),

@@ -1,13 +1,14 @@
 """Whether the service runs, still starts, or never will. Pure: the state of the cluster in, a verdict out.
 
-A state is what `observation.observe` returns: the RayService, the pods of its namespace, Ray's applications where the
-dashboard answers, and the log of a pod that crashes. Nothing is taken for granted about any of them.
+A state is what `observation.observe` returns: the RayService, the pods of its Ray clusters, KubeRay's warnings, Ray's
+applications where the dashboard answers, and the log of a pod that crashes. Nothing is taken for granted about any of them.
 """
 
+import dataclasses
 import hashlib
 import json
 
-from . import application_failures, pod_failures
+from . import application_failures, operator_events, pod_failures
 from .dig import dig, items, named
 from .text import one_line
 from .verdict import Verdict
@@ -20,9 +21,9 @@ def decide(wanted, state, *, now):
     service = state.get("service")
     if not isinstance(service, dict):
         return Verdict(kind="wait", text=f"the RayService {wanted.ray_service} to exist")
-    invalid = _invalid(service)
-    if invalid:
-        return Verdict(kind="fail", text=invalid)
+    refused = _invalid(service) or operator_events.refusal(service, items(state, "events"))
+    if refused:
+        return Verdict(kind="fail", text=refused)
     pods = [pod for pod in items(state, "pods") if label(pod, "ray.io/cluster")]
     leaving = [pod for pod in pods if dig(pod, "metadata", "deletionTimestamp")]
     staying = [pod for pod in pods if pod not in leaving]
@@ -38,7 +39,11 @@ def decide(wanted, state, *, now):
         cause = pod_failures.failure(pod, now=now, log=state.get("log") or "", waiting_for_others=bool(leaving))
         if cause:
             return Verdict(kind="fail", text=cause)
-    return _applications(wanted, state) or _missing(wanted, staying, service)
+    verdict = _applications(wanted, state) or _missing(wanted, staying, service)
+    if verdict.kind != "wait":
+        return verdict
+    warning = operator_events.last_warning(service, items(state, "events"), now=now)
+    return dataclasses.replace(verdict, text="; ".join(filter(None, (verdict.text, warning))))
 
 
 def _applications(wanted, state):
@@ -68,6 +73,7 @@ def _missing(wanted, pods, service):
 
 
 def _invalid(service):
+    """The condition that KubeRay sets after 1.4; `operator_events` has what 1.4 says instead."""
     for condition in items(service, "status", "conditions"):
         if condition.get("reason") == "ValidationFailed":
             return f"KubeRay refuses the RayService: {one_line(dig(condition, 'message', default=''), 1500)}"

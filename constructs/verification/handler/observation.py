@@ -9,6 +9,7 @@ from .dig import dig, items
 
 DASHBOARD_PORT = 8265
 RAY_PODS = "labelSelector=ray.io%2Fcluster"
+RAY_WARNINGS = "fieldSelector=involvedObject.apiVersion%3Dray.io%2Fv1%2Ctype%3DWarning"
 
 
 def observe(api, wanted):
@@ -17,6 +18,7 @@ def observe(api, wanted):
     return {
         "service": _service(api, wanted),
         "pods": pods,
+        "events": items(api.json(f"/api/v1/namespaces/{wanted.namespace}/events?{RAY_WARNINGS}"), "items"),
         "applications": _applications(api, wanted, pods),
         "log": _log(api, wanted, pods),
     }

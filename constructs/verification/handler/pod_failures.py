@@ -1,9 +1,9 @@
 """What is wrong with a pod that will not mend itself. Pure: pods as the Kubernetes API returns them, and the time."""
 
 import re
-from datetime import UTC, datetime
 
 from .dig import dig, items
+from .moment import moment
 from .text import one_line
 
 # Seconds. Device plugins advertise GPUs and EFA a little after a node is ready, so a pod may be unschedulable for a moment.
@@ -119,8 +119,5 @@ def _unschedulable(pod, now):
 
 def age(timestamp, now):
     """Seconds from a Kubernetes timestamp to `now`; 0 for what is no timestamp."""
-    try:
-        made = datetime.fromisoformat(timestamp)
-    except (TypeError, ValueError):
-        return 0
-    return (now - (made if made.tzinfo else made.replace(tzinfo=UTC))).total_seconds()
+    made = moment(timestamp)
+    return (now - made).total_seconds() if made else 0
