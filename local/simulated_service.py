@@ -132,7 +132,8 @@ def _break(pod: dict[str, Any], fault: str, *, image: str) -> None:
         message = f'failed to resolve reference "{image}": {image}: not found'
         pod["status"] |= {"phase": "Pending", "containerStatuses": [_waiting("ErrImagePull", message, image=image)]}
     elif fault == "crash":
-        pod["status"]["containerStatuses"] = [_waiting("CrashLoopBackOff", "back-off", image=image, restartCount=5)]
+        message = f"back-off 1m20s restarting failed container=ray-worker pod={pod['metadata']['name']}"
+        pod["status"]["containerStatuses"] = [_waiting("CrashLoopBackOff", message, image=image, restartCount=5)]
     elif fault == "pending":
         reason = "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient vpc.amazonaws.com/efa."
         since = datetime.fromtimestamp(datetime.now(UTC).timestamp() - 600, UTC).isoformat()

@@ -184,6 +184,17 @@ def test_containers_get_the_time_that_they_may_need(status: dict, age: int, kind
     assert verdict(pods=with_worker(age=age, containerStatuses=[status]))[0] == kind
 
 
+@pytest.mark.parametrize(
+    ("back_off", "kind"), [("10s", "serving"), ("20s", "serving"), ("40s", "fail"), ("1m20s", "fail"), ("5m0s", "fail")]
+)
+@pytest.mark.parametrize("restarts", [0, 3, 40])
+def test_restarts_of_long_ago_are_no_crash_loop(back_off: str, kind: str, restarts: int) -> None:
+    """The kubelet's words; restartCount is of the pod's whole life, the back-off of the restarts that follow each other."""
+    message = f"back-off {back_off} restarting failed container=ray-worker pod=w2_inference(5d2f)"
+    pods = with_worker(age=10**6, containerStatuses=[waiting("CrashLoopBackOff", message, restartCount=restarts)])
+    assert verdict(pods=pods)[0] == kind
+
+
 def test_a_crash_comes_with_the_end_of_its_log() -> None:
     pods = with_worker(containerStatuses=[waiting("CrashLoopBackOff", restartCount=5)])
     _, text = verdict(pods=pods, log="Traceback\n  ImportError: no nixl\n")

@@ -12,7 +12,7 @@ UNSCHEDULABLE_GRACE_S = 120
 PULL_GRACE_S = 900
 # Time for a person to make a secret that the pod refers to.
 CONFIG_GRACE_S = 120
-# KubeRay restarts a worker once or twice while the head comes up.
+# Restarts in a row. KubeRay restarts a worker once or twice while the head comes up.
 CRASHES = 3
 LOG_LIMIT = 1200
 
@@ -21,6 +21,7 @@ _NO_SUCH_IMAGE = re.compile(
     r"|no match for platform"
 )
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_BACK_OFF = re.compile(r"(?i)back-off (?:(\d+)m)?(\d+)s restarting")
 _CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError")
 
 
@@ -38,9 +39,22 @@ def crashing(pod):
     """Name of a container that keeps crashing, or None."""
     for container in containers(pod):
         waits = dig(container, "state", "waiting", "reason", default="") == "CrashLoopBackOff"
-        if waits and dig(container, "restartCount", default=0) >= CRASHES:
+        if waits and _restarts(container) >= CRASHES:
             return dig(container, "name", default="a container")
     return None
+
+
+def _restarts(container):
+    """How often in a row a container that backs off has been restarted.
+
+    `restartCount` is of the pod's whole life. The kubelet doubles the back-off of 10 seconds with every restart and forgets
+    after ten minutes without one, so its length is the count. Where it is not told, the pod's whole life counts.
+    """
+    told = _BACK_OFF.search(dig(container, "state", "waiting", "message", default=""))
+    if not told:
+        return dig(container, "restartCount", default=0)
+    seconds = 60 * int(told[1] or 0) + int(told[2])
+    return (seconds // 10).bit_length()
 
 
 def failure(pod, *, now, log="", waiting_for_others):
