@@ -10,6 +10,9 @@ from catalog.aws_partition import AwsPartition
 from delivery_source import DeliverySource
 from settings import Settings, SettingsError, set_beside_stages, stages_of
 
+# Of a stage of CodePipeline; the library would cut a larger wave in two. Source: CodePipeline quotas, 2026-12-02.
+_ACTIONS_OF_A_WAVE = 50
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPlan:
@@ -99,14 +102,26 @@ def _waves(stages: list[Settings], problems: list[str]) -> tuple[tuple[Settings,
             f"stages: the waves come in the order {', '.join(map(str, numbers))}; allowed in cdk.json, whose order is the order "
             f"of delivery, are rising numbers"
         )
+    for name, members in waves.items():
+        if (count := sum(map(_actions, members))) > _ACTIONS_OF_A_WAVE:
+            problems.append(
+                f"stages.{members[-1].stage}.wave={name}: its {len(members)} stages have {count} actions and CodePipeline takes "
+                f"{_ACTIONS_OF_A_WAVE} at a time; allowed are fewer stages in a wave"
+            )
     return tuple(tuple(wave) for wave in waves.values())
+
+
+def _actions(stage: Settings) -> int:
+    """Two for each of three stacks; review and approval; termination protection; the check."""
+    return 6 + 2 * stage.approval + stage.termination_protection + reachable_from_outside(stage)
 
 
 def _shared_names(stages: list[Settings]) -> list[str]:
     problems = []
     seen: dict[tuple[str | None, str, str], str] = {}
     for stage in stages:
-        key = (stage.account, stage.region, stage.cluster_name)
+        # IAM takes two names of roles that differ in case for the same.
+        key = (stage.account, stage.region, stage.cluster_name.lower())
         if key in seen:
             problems.append(
                 f"stages.{stage.stage}: it would overwrite stage {seen[key]}, whose CLUSTER_NAME={stage.cluster_name} is in the "

@@ -573,12 +573,12 @@ def _stage_options(*, context: Mapping[str, Any], stage: str, problems: list[str
     approval = usable("approval", is_boolean, "true or false, without quotes")
     wave = usable(
         "wave",
-        lambda value: not isinstance(value, bool) and bool(re.fullmatch(r"\d{1,4}|[A-Za-z][A-Za-z0-9-]{0,49}", str(value))),
+        lambda value: not isinstance(value, bool) and bool(re.fullmatch(r"[0-9]{1,4}|[A-Za-z][A-Za-z0-9-]{0,49}", str(value))),
         "a number from 0 to 9999, or a letter followed by letters, digits and -, at most 50 characters",
     )
     return {
         "approval": bool(_PRODUCTION_LIKE.search(stage)) if approval is None else approval,
-        "wave": None if wave is None else str(wave),
+        "wave": str(int(wave)) if str(wave).isdecimal() else wave,
         "termination_protection": bool(usable("termination_protection", is_boolean, "true or false, without quotes")),
     }
 
@@ -604,9 +604,16 @@ assert {field.name for field in fields(Settings)} == {
 
 def set_beside_stages(*, context: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     """A problem for each setting that a pipeline would not hear of: it knows those of a stage from stages.<name> alone."""
-    return _mistyped(context) + [
-        f"{name}={value}: it stands beside the stages, where a pipeline does not look; allowed is stages.<name>."
-        f"{name.lower()} in cdk.json"
-        for name, value in _outer(context=context, environ=environ).items()
-        if name not in ("CLUSTER_NAME", *PIPELINE_NAMES)
+    outer = _outer(context=context, environ=environ)
+    stage = [f"STAGE={outer['STAGE']}: a pipeline delivers all stages of cdk.json; allowed is no STAGE"] if "STAGE" in outer else []
+    return [
+        *_mistyped(context),
+        *_pipeline_parallelism(context=context, environ=environ),
+        *stage,
+        *(
+            f"{name}={value}: it stands beside the stages, where a pipeline does not look; allowed is stages.<name>."
+            f"{name.lower()} in cdk.json"
+            for name, value in outer.items()
+            if name not in ("CLUSTER_NAME", "STAGE", *PIPELINE_NAMES)
+        ),
     ]

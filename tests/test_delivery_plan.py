@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from delivery_plan import DeliveryPlan
+from delivery_plan import DeliveryPlan, _actions
 from settings import SettingsError
-from tests.delivery import CONNECTION_ACCOUNT, SOURCE
+from tests.delivery import CONNECTION_ACCOUNT, SOURCE, DeliveryTemplate
 
 EVERYWHERE = {"dev": {"account": "111111111111"}, "test": {"account": "222222222222"}, "prod": {"account": "333333333333"}}
 
@@ -58,6 +58,12 @@ def test_settings_beside_the_stages_are_refused() -> None:
         DeliveryPlan.load(context=context, environ=SOURCE)
 
 
+def test_stage_and_pipeline_parallelism_are_refused_with_their_reasons() -> None:
+    found = problems({"dev": {}}, STAGE="dev", PIPELINE_PARALLEL_SIZE="2")
+    assert [text.split(":")[0] for text in found] == ["PIPELINE_PARALLEL_SIZE=2", "STAGE=dev"]
+    assert found[1].endswith("a pipeline delivers all stages of cdk.json; allowed is no STAGE")
+
+
 def test_plan_comes_again_from_its_own_environment() -> None:
     first = plan(EVERYWHERE, CLUSTER_NAME="other", NOTIFICATION_EMAIL="me@example.com")
     assert first.name == "other-delivery"
@@ -104,6 +110,7 @@ def test_stages_of_another_shape_are_refused(stages: Any) -> None:
 def test_stages_must_not_overwrite_each_other() -> None:
     (problem,) = problems({"dev": {}, "prod": {}})
     assert problem.startswith("stages.prod: it would overwrite stage dev")
+    assert "overwrite" in problems({"dev": {"cluster_name": "ray"}, "prod": {"cluster_name": "RAY"}})[0]
     assert plan({"dev": {}, "prod": {"cluster_name": "prod"}})
     assert plan({"dev": {}, "prod": {"region": "eu-west-1"}})
 
@@ -112,6 +119,23 @@ def test_wave_must_not_be_torn() -> None:
     torn = {name: {**stage, "wave": wave} for (name, stage), wave in zip(EVERYWHERE.items(), ("a", "b", "a"), strict=True)}
     (problem,) = problems(torn)
     assert problem.startswith("stages.prod.wave=a: another wave stands between")
+
+
+def test_waves_are_numbers_however_they_are_written() -> None:
+    alike = {name: {**stage, "wave": wave} for (name, stage), wave in zip(EVERYWHERE.items(), (0, 1, "01"), strict=True)}
+    assert waves(alike) == [["dev"], ["test", "prod"]]
+
+
+@pytest.mark.parametrize(("stage", "fits"), [({}, 7), ({"approval": True, "termination_protection": True}, 5)])
+def test_wave_is_no_larger_than_codepipeline_takes(stage: dict[str, Any], fits: int) -> None:
+    def wide(count: int) -> dict[str, Any]:
+        return {f"s{number}": {**stage, "wave": 1, "cluster_name": f"c{number}"} for number in range(count)}
+
+    made = DeliveryTemplate({name: {"region": "us-east-1", **stage} for name, stage in wide(fits).items()}).stages()
+    assert list(made)[5:] == ["Wave-1"]
+    assert len(made["Wave-1"]) == sum(map(_actions, plan(wide(fits)).stages))
+    (problem,) = problems(wide(fits + 1))
+    assert problem.startswith(f"stages.s{fits}.wave=1: its {fits + 1} stages have ")
 
 
 def test_numbers_of_waves_must_rise() -> None:

@@ -323,6 +323,7 @@ def test_stage_options_come_from_the_stage() -> None:
         ("termination_protection", 1, "1"),
         ("wave", True, "true"),
         ("wave", "2 b", '"2 b"'),
+        ("wave", "\u0663", '"\\u0663"'),
         ("account", 123456789012, "123456789012"),
         ("account", "1234", "1234"),
     ],

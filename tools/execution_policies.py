@@ -17,6 +17,7 @@ from constructs.bounded_name import bounded_name
 from catalog.aws_partition import AwsPartition
 from delivery_plan import DeliveryPlan
 from settings import Settings, SettingsError
+from tools.cdk_context import cdk_context
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "cdk.out.policies"
@@ -93,9 +94,8 @@ def _cut(name: str, pattern: str) -> str:
 
 def main() -> int:
     """Write the policies anew and print a line for each."""
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
     try:
-        made = policies(context=context, environ=os.environ)
+        made = policies(context=cdk_context(), environ=os.environ)
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,13 +1,12 @@
 """`python -m tools.leftovers`: what survived `cdk destroy`, by this project's tag and by the names that EKS gives.
 
-Exit status 0 when nothing is left, 1 when something is, 2 when the settings are not usable. Lists, never deletes.
+Exit status 0 when nothing is left, 1 when something is or could not be looked for, 2 when the settings are not usable. Lists,
+never deletes.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -15,8 +14,10 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from settings import Settings, SettingsError
+from tools.cdk_context import cdk_context
 
 _RETRY = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=15)
+_NOT_CHECKED = "not checked: "
 # States in which EC2 still lists what is deleted.
 _GONE = ("terminated", "deleted", "deleting")
 
@@ -28,7 +29,7 @@ def leftovers(cluster: str, client: Callable[[str], Any]) -> Iterator[tuple[str,
             yield from ((kind, name) for name in search(cluster, client))
         except (ClientError, BotoCoreError) as error:
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
-            yield kind, f"not checked: {code}"
+            yield kind, f"{_NOT_CHECKED}{code}"
 
 
 def _ec2(operation: str, field: str, name: str, **filters: str) -> Callable[[str, Callable[[str], Any]], list[str]]:
@@ -111,16 +112,17 @@ _SEARCHES: dict[str, Callable[[str, Callable[[str], Any]], list[str]]] = {
 
 def main() -> int:
     """Print one line for each survivor."""
-    context = json.loads((Path(__file__).parents[1] / "cdk.json").read_text())["context"]
     try:
-        settings = Settings.load(context=context, environ=os.environ)
+        settings = Settings.load(context=cdk_context(), environ=os.environ)
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
     found = list(leftovers(settings.cluster_name, lambda name: boto3.client(name, region_name=settings.region, config=_RETRY)))
     for kind, name in found:
         print(f"{kind:40} {name}")
-    print(f"{len(found)} found in {settings.region} for CLUSTER_NAME={settings.cluster_name}")
+    unchecked = sum(name.startswith(_NOT_CHECKED) for _, name in found)
+    but = f", {unchecked} of {len(_SEARCHES)} kinds not checked," if unchecked else ""
+    print(f"{len(found) - unchecked} found{but} in {settings.region} for CLUSTER_NAME={settings.cluster_name}")
     return 1 if found else 0
 
 

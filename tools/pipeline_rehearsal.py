@@ -1,6 +1,7 @@
-"""Runs the pipeline's synth build on this machine: the commands of the generated buildspec, as written, in a clean clone.
+"""Runs the pipeline's synth build on this machine: the commands of the generated buildspec, as written, in a clean checkout.
 
-It clones the committed state, so that a file nobody added fails here as it would in the pipeline, and gives the build the
+It takes the committed state without its history, as the source action does, so that a file nobody added fails here as it
+would in the pipeline, and gives the build the
 environment variables that the pipeline gives it and no credentials. This is no test of the suite because it runs the suite.
 """
 
@@ -24,22 +25,24 @@ _PASSED_ON = ("PATH", "LANG", "PIP_INDEX_URL", "PIP_CACHE_DIR", "NPM_CONFIG_REGI
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        clone, home, assembly = (Path(folder) / name for name in ("clone", "home", "assembly"))
+        checkout, home, assembly = (Path(folder) / name for name in ("checkout", "home", "assembly"))
         home.mkdir()
         environment = {name: value for name in _PASSED_ON if (value := os.environ.get(name))} | {"HOME": str(home)}
-        subprocess.run(["git", "clone", "--quiet", "--no-local", ROOT, clone], check=True)
+        checkout.mkdir()
+        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "--extract"], cwd=checkout, input=archive.stdout, check=True)
         synth(ROOT, assembly, {**environment, **SOURCE})
         project = synth_project(json.loads((assembly / "DeliveryStack.template.json").read_text()))
         variables = project["Environment"]["EnvironmentVariables"]
         environment |= {variable["Name"]: variable["Value"] for variable in variables}
         buildspec = json.loads(project["Source"]["BuildSpec"])
         commands = [command for phase in buildspec["phases"].values() for command in phase.get("commands", [])]
-        print(f"in {clone}: {'; '.join(commands)}", flush=True)
+        print(f"in {checkout}: {'; '.join(commands)}", flush=True)
         # One shell for all commands, as buildspec version 0.2 has it.
-        build = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=clone, env=environment, check=False)
+        build = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=checkout, env=environment, check=False)
         if build.returncode:
             sys.exit(f"The build ended with status {build.returncode}.")
-        compare(clone / buildspec["artifacts"]["base-directory"], assembly)
+        compare(checkout / buildspec["artifacts"]["base-directory"], assembly)
     print("The build succeeded and made the pipeline that it is a part of.")
 
 

@@ -44,6 +44,8 @@ def main() -> None:
     except (BotoCoreError, ClientError) as error:
         sys.exit(str(error))
     print(summary(tables))
+    for stage in sorted(arguments.app.glob("assembly-*/manifest.json")):
+        print(f"Not part of this review is a stage that the pipeline delivers: --app {stage.parent}")
     if arguments.summary:
         arguments.summary.write_text(summary(tables))
 

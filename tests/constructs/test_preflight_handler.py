@@ -250,6 +250,10 @@ def test_tool_prints_a_table_and_says_whether_something_is_wrong(account, monkey
     assert tool.main() == 1
     printed = capsys.readouterr().out
     assert any(line.split()[:4] == ["vCPU", "quota", "L-DB2E81BA", "wrong"] for line in printed.splitlines())
+    facts = lookups.gather(REQUEST)
+    monkeypatch.setattr(lookups, "gather", lambda _: dict.fromkeys(facts, Unavailable("NoCredentialsError")))
+    assert tool.main() == 2
+    assert "Nothing could be checked" in capsys.readouterr().err
     monkeypatch.setenv("GPU_NODE_TYPE", "t3.micro")
     assert tool.main() == 2
     assert "GPU_NODE_TYPE=t3.micro" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from settings import SETTING_NAMES
 from tools import leftovers
 
 EMPTY: dict[str, list[dict]] = {
@@ -132,3 +133,16 @@ def test_exit_status_tells_whether_something_is_left(monkeypatch: pytest.MonkeyP
     assert "1 found in sa-east-1 for CLUSTER_NAME=mine" in capsys.readouterr().out
     monkeypatch.setenv("REGION", "nowhere")
     assert leftovers.main() == 2
+
+
+def test_what_was_not_checked_is_not_counted_as_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    for name in SETTING_NAMES:
+        monkeypatch.delenv(name, raising=False)
+    denied = ClientError({"Error": {"Code": "AccessDenied"}}, "X")
+    aws = Aws(describe_volumes=denied, describe_stacks=[{"Stacks": [{"StackName": "ray-llm-multinode-eks", "StackStatus": "X"}]}])
+    monkeypatch.setattr(leftovers.boto3, "client", lambda name, **_: aws)
+    assert leftovers.main() == 1
+    assert "1 found, 1 of 9 kinds not checked, in sa-east-1 for CLUSTER_NAME=ray-llm-multinode" in capsys.readouterr().out
+    monkeypatch.setattr(leftovers.boto3, "client", lambda name, **_: Aws())
+    assert leftovers.main() == 0
+    assert "0 found in sa-east-1" in capsys.readouterr().out

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local.resource_schemas import ROOT
-from settings import SettingsError
+from settings import SETTING_NAMES, SettingsError
 from tests.delivery import SOURCE, THREE
 from tools import execution_policies
 from tools.execution_policies import LIMIT, length, policies, policy
@@ -91,6 +91,8 @@ def test_pipeline_and_each_of_its_stages_have_their_own() -> None:
 
 def test_policies_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.setattr(execution_policies, "OUTPUT", tmp_path / "out")
+    for name in SETTING_NAMES:
+        monkeypatch.delenv(name, raising=False)
     for name, value in SOURCE.items():
         monkeypatch.setenv(name, value)
     assert execution_policies.main() == 0
