@@ -8,6 +8,7 @@ a chat completion after the deployment and after the update, and holds nothing o
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
@@ -28,7 +29,8 @@ from local.kube.chart_repository import ChartError
 from local.kube.live_service import LiveService, left_in_cluster
 from local.serve.openai_client import OpenAiClient
 
-CHANGED_SETTING = {"MAX_MODEL_LEN": "8192"}
+# Another value than the run's own, which an environment variable may have set.
+CHANGED_SETTING = {"MAX_MODEL_LEN": "4096" if os.environ.get("MAX_MODEL_LEN") == "8192" else "8192"}
 _PROMPT = "Explain the benefits of prefill/decode disaggregation."
 
 
