@@ -35,6 +35,8 @@ class LocalCluster:
 
     def __init__(self, *, nodes: Iterable[SimulatedNode], environment: Mapping[str, str]) -> None:
         self._nodes = tuple(nodes)
+        # Ray's sockets live in it, and a socket's path has 107 bytes at most.
+        self._directory = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
         # Ray would start one Python process for each declared CPU at once; 56 of them need not exist for this.
         self._environment = {
             "RAY_enable_worker_prestart": "0",
@@ -43,12 +45,12 @@ class LocalCluster:
             "RAY_LOG_TO_DRIVER": "0",
             # Ray tells which resources a replica waits for after 30 s; nothing here comes later.
             "RAY_SERVE_SLOW_STARTUP_WARNING_S": "8",
+            # Where Ray notes the address of the newest cluster: that of others is left alone, and not every machine has one.
+            "RAY_TMPDIR": str(self._directory),
             **environment,
         }
         self._started: dict[Node, SimulatedNode] = {}
         self._addresses = itertools.count(11)
-        # Ray's sockets live in it, and a socket's path has 107 bytes at most.
-        self._directory = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
         self.dashboard_url = ""
 
     def __enter__(self) -> LocalCluster:
@@ -56,6 +58,7 @@ class LocalCluster:
             shutil.rmtree(self._directory)
             raise PortInUseError(f"port {_SERVE_PORT} is in use: Serve's proxies would share it with another cluster")
         os.environ.update(self._environment)
+        (self._directory / "ray").mkdir()
         # At exit: a process that is told to end (SIGTERM) takes the cluster with it, too.
         self._cluster = Cluster(shutdown_at_exit=True)
         try:

@@ -40,7 +40,16 @@ def service_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RaySer
 
 
 @pytest.fixture(scope="session")
-def running(service_of: Callable[..., RayService]) -> Iterator[RunningService]:
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder for temporary files, as it is on a machine where no Ray has run before."""
+    folder = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def running(service_of: Callable[..., RayService], temporary: Path) -> Iterator[RunningService]:
     """The template's own RayService, answering."""
     with RunningService(service=service_of(), environment=engine_environment("stand-in")) as running:
         yield running

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from constructs.verification.handler import decisions
@@ -25,6 +26,10 @@ def test_phases_are_on_nodes_of_their_own(running: RunningService) -> None:
     assert prefill.engine_id
     assert prefill.engine_id != decode.engine_id
     assert prefill.address in prefill.engine_id, "the side channel's address is the node's own"
+
+
+def test_other_clusters_of_the_machine_stay_the_newest(running: RunningService, temporary: Path) -> None:
+    assert not (temporary / "ray").exists(), "Ray has noted this cluster as the one that a bare ray.init() finds"
 
 
 def test_model_is_listed_and_answers(running: RunningService) -> None:
