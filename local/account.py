@@ -15,7 +15,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from local.differences import Unknown, differences, named
-from local.emulator import ACCOUNT, Emulator
+from local.emulator import Emulator
 from local.listing import LISTINGS
 from local.service_readers import NO_RESOURCE, NOT_SHOWN, READERS
 
@@ -50,7 +50,7 @@ class Account:
                 service,
                 endpoint_url=self.emulator.endpoint,
                 region_name=self.emulator.region,
-                aws_access_key_id=ACCOUNT,
+                aws_access_key_id=self.emulator.account,
                 aws_secret_access_key="local",
             )
         return self._clients[service]
@@ -176,7 +176,7 @@ class Account:
         if name == "Ref":
             pseudo = {
                 "AWS::Region": self.emulator.region,
-                "AWS::AccountId": ACCOUNT,
+                "AWS::AccountId": self.emulator.account,
                 "AWS::Partition": "aws",
                 "AWS::URLSuffix": "amazonaws.com",
                 "AWS::StackName": stack,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from local.emulator import ACCOUNT, ROOT, Emulator
+from local.emulator import ROOT, Emulator
 
 
 class CdkError(Exception):
@@ -38,7 +38,7 @@ class CdkCli:
         # The CLI's default policy, spelled out: ministack mistakes an empty list parameter for a list with one entry.
         return self._run(
             "bootstrap",
-            f"aws://{ACCOUNT}/{self.emulator.region}",
+            f"aws://{self.emulator.account}/{self.emulator.region}",
             "--cloudformation-execution-policies",
             "arn:aws:iam::aws:policy/AdministratorAccess",
             app=False,

@@ -2,7 +2,8 @@
 
 Exit status 0 only if every step succeeded, every resource of every template was found in its service as the template
 asks for it, the changed setting arrived, and nothing was left. With `--kube real` the cluster is a real one, which answers
-a chat completion after the deployment and after the update, and holds nothing of the application in the end.
+a chat completion after the deployment and after the update, and holds nothing of the application in the end. Exit status 2
+for settings that are not usable, before anything starts.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ from pathlib import Path
 
 import httpx
 
+from delivery_source import DeliverySource
 from local.account import Account, Row
 from local.cdk_cli import CdkCli, CdkError
-from local.emulator import Emulator
+from local.emulator import ACCOUNT, Emulator
 from local.kube import sandbox
 from local.kube.api_client import ApiClient, ApiError
 from local.kube.binaries import BinariesMissing
 from local.kube.chart_repository import ChartError
 from local.kube.live_service import LiveService, left_in_cluster
+from local.kube.settings_here import unusable_settings
 from local.serve.openai_client import OpenAiClient
+from settings import Settings, SettingsError
+from tools.cdk_context import cdk_context
 
 # Another value than the run's own, which an environment variable may have set.
-CHANGED_SETTING = {"MAX_MODEL_LEN": "4096" if os.environ.get("MAX_MODEL_LEN") == "8192" else "8192"}
 _PROMPT = "Explain the benefits of prefill/decode disaggregation."
 
 
@@ -57,13 +61,15 @@ class Demo:
     """One run; prints as it goes."""
 
     emulator: Emulator
+    settings: Settings
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> str:
         """The summary line; raises DemoError or CdkError."""
         account = Account(emulator=self.emulator)
         self._say(f"emulator at {self.emulator.endpoint}, its log in {self.emulator.log_file}")
-        plain, changed = CdkCli(emulator=self.emulator), CdkCli(emulator=self.emulator, settings=CHANGED_SETTING)
+        change = {"MAX_MODEL_LEN": "4096" if self.settings.max_model_len == 8192 else "8192"}
+        plain, changed = CdkCli(emulator=self.emulator), CdkCli(emulator=self.emulator, settings=change)
         with ThreadPoolExecutor() as pool:
             first = pool.submit(plain.synth, self.emulator.folder / "cdk.out")
             second = pool.submit(changed.synth, self.emulator.folder / "cdk.out.changed")
@@ -87,9 +93,13 @@ class Demo:
             raise DemoError(f"a changed model length replaced {', '.join(sorted(moved))}")
         if not any(row.status == "UPDATE_COMPLETE" for row in updated):
             raise DemoError("the changed setting reached no resource")
-        self._say(f"updated with {_as_text(CHANGED_SETTING)}: nothing was replaced, the cluster holds the new manifest")
+        self._say(f"updated with {_as_text(change)}: nothing was replaced, the cluster holds the new manifest")
         self._ask()
 
+        if self.settings.termination_protection:
+            for stack in {row.stack for row in rows}:
+                account.client("cloudformation").update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+            self._say("termination protection switched off, as a person has to before a destroy")
         self._destroy_ray_serve(changed, changed_assembly)
         changed.destroy(changed_assembly)
         left = sorted(account.inventory() - before) + [f"{row.type} {row.physical_id}" for row in account.gone(updated)]
@@ -141,6 +151,19 @@ class Demo:
         print(f"[{self._seconds():5.1f} s] {text}", flush=True)
 
 
+def _settings(*, real: bool) -> Settings:
+    """Raises SettingsError for what no deployment takes, and for what this machine cannot follow."""
+    context = cdk_context()
+    # The account is that of cdk.json: the emulator has any, and the caller's credentials have no part in this.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("CDK_")}
+    if DeliverySource.load(context=context, environ=environ):
+        raise SettingsError(["SOURCE_...: with them there is a pipeline, and this deploys one stage by itself; allowed is none"])
+    settings = Settings.load(context=context, environ=environ)
+    if real and (problems := unusable_settings(settings)):
+        raise SettingsError(problems)
+    return settings
+
+
 def _check(rows: list[Row]) -> None:
     problems = [f"{row.stack} {row.logical_id} ({row.type}): {row.problem}" for row in rows if row.problem]
     if problems:
@@ -177,29 +200,24 @@ def main() -> int:
     parser.add_argument("name", nargs="?", default="demo", help="of the run's folder, so that runs can be told apart")
     parser.add_argument("--kube", choices=("recorded", "real"), default="recorded", help="what is behind the EKS cluster")
     asked = parser.parse_args()
+    try:
+        settings = _settings(real=asked.kube == "real")
+    except SettingsError as error:
+        print(f"make local: {error}", file=sys.stderr)
+        return 2
     if asked.kube == "real" and not sandbox.sandboxed():
         try:
             return sandbox.run([sys.executable, "-m", "local.demo", *sys.argv[1:]])
         except sandbox.SandboxError as error:
             print(error, file=sys.stderr)
             return 1
-    fresh = Emulator(name=asked.name, kube=asked.kube)
+    fresh = Emulator(name=asked.name, region=settings.region, account=settings.account or ACCOUNT, kube=asked.kube)
     try:
         with fresh as emulator:
             for chart, origin in emulator.chart_origins.items():
                 print(f"chart {chart}: {origin}")
-            summary = Demo(emulator=emulator).run()
-    except (
-        DemoError,
-        CdkError,
-        BinariesMissing,
-        ApiError,
-        ChartError,
-        LookupError,
-        httpx.HTTPError,
-        EOFError,
-        RuntimeError,
-    ) as error:
+            summary = Demo(emulator=emulator, settings=settings).run()
+    except _FAILURES as error:
         print(f"make local FAILED: {error}", file=sys.stderr)
         print(f"The emulator's log: {fresh.log_file}", file=sys.stderr)
         return 1

@@ -40,6 +40,7 @@ class Emulator:
 
     name: str = "demo"
     region: str = os.environ.get("REGION") or "sa-east-1"
+    account: str = ACCOUNT
     kube: Literal["recorded", "real"] = "recorded"
     _real_kube: list[RealKube] = field(default_factory=list, init=False, repr=False, compare=False)
     _lock: list[IO[str]] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -101,7 +102,7 @@ class Emulator:
             # A setting of the application, so the CDK CLI takes it up.
             **({"CHART_REPOSITORY": self._real_kube[0].charts.url} if self._real_kube else {}),
             "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_ACCESS_KEY_ID": self.account,
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_CONFIG_FILE": os.devnull,
@@ -138,7 +139,7 @@ class Emulator:
                     "GATEWAY_PORT": port,
                     "MINISTACK_HOST": "127.0.0.1",
                     "MINISTACK_REGION": self.region,
-                    "MINISTACK_ACCOUNT_ID": ACCOUNT,
+                    "MINISTACK_ACCOUNT_ID": self.account,
                     "PYTHONPATH": str(ROOT),
                     "NODE_PATH": str(ROOT / "local" / "lambda_node"),
                     "LAMBDA_STRICT": "0",

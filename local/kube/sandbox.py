@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from local.kube.requirements import missing_on_this_machine
+
 BRIDGE = "pods0"
 POD_NETWORK = "10.244.0.0/16"
 GATEWAY = "10.244.0.1"
@@ -37,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SandboxError(Exception):
-    """This machine grants no namespaces; says why and what to do."""
+    """This machine lacks what it takes; says what and what to do."""
 
 
 def sandboxed() -> bool:
@@ -51,6 +53,8 @@ def run(command: list[str]) -> int:
         os.execvp(command[0], command)
     if sys.platform != "linux":
         raise SandboxError(f"The local Kubernetes needs Linux namespaces, and this is {sys.platform}: run it in a Linux VM.")
+    if missing := missing_on_this_machine():
+        raise SandboxError(f"The local Kubernetes needs {'; '.join(missing)}.")
     _enter()
     child = os.fork()
     if child == 0:
@@ -100,9 +104,6 @@ def _first_process(command: list[str]) -> int:
             ("route", "add", "default", "dev", BRIDGE, "src", GATEWAY),
         ):
             subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-    except FileNotFoundError:
-        print("The local Kubernetes needs the command `ip`: install iproute2.", file=sys.stderr)
-        return 2
     except (OSError, subprocess.CalledProcessError) as error:
         said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
         print(f"The local Kubernetes cannot set up its namespaces: {error} {said}", file=sys.stderr)
