@@ -56,12 +56,15 @@ def run(command: list[str]) -> int:
     if missing := missing_on_this_machine():
         raise SandboxError(f"The local Kubernetes needs {'; '.join(missing)}.")
     _enter()
+    # Process 1 loses for good what it has no handler for, so that the signal has to wait until both have theirs.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = os.fork()
     if child == 0:
         os._exit(_first_process(command))
     # The command gets a Ctrl-C from the terminal itself; who stops this process only means the command, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) % 256
 
 
@@ -112,20 +115,28 @@ def _first_process(command: list[str]) -> int:
 
 
 def _supervise(command: list[str]) -> int:
-    try:
-        process = subprocess.Popen(command, env={**os.environ, MARK: "1"})
-    except OSError as error:
-        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
-        return 127
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
     def stop(number: int, _: object) -> None:
+        if process is None:
+            early.append(number)
+            return
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)
         signal.alarm(_GRACE_SECONDS)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + signal.SIGKILL))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    try:
+        process = subprocess.Popen(command, env={**os.environ, MARK: "1"})
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in early:
+        stop(number, None)
     while True:
         pid, status = os.wait()
         if pid == process.pid:

@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
 
 from local.kube.sandbox import MARK
 from tests.kube.living_cluster import until
@@ -18,7 +21,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != MARK
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SANDBOX, *command], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    return subprocess.run([*SANDBOX, *command], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
 
 
 def start(script: str) -> subprocess.Popen[str]:
@@ -58,7 +61,18 @@ def test_termination_reaches_the_command() -> None:
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    assert (process.stdout.read(), process.wait()) == ("asked\n", 3)
+    said, _ = process.communicate(timeout=20)
+    assert (said, process.returncode) == ("asked\n", 3)
+
+
+# From before the interpreter runs to after the command does.
+@pytest.mark.parametrize("milliseconds", range(20, 320, 20))
+def test_termination_is_never_lost(milliseconds: int) -> None:
+    process = start("sleep 60")
+    time.sleep(milliseconds / 1000)
+    process.terminate()
+    process.communicate(timeout=20)
+    assert process.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def test_everything_ends_when_the_sandbox_is_killed() -> None:
@@ -67,7 +81,7 @@ def test_everything_ends_when_the_sandbox_is_killed() -> None:
     assert process.stdout.readline() == "ready\n"
     assert processes("sleep 98765")
     process.kill()
-    process.wait()
+    process.wait(timeout=20)
     until(lambda: not processes("sleep 98765") and not processes("sleep 98766"), "processes are left", 10)
 
 

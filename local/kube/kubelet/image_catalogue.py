@@ -81,7 +81,7 @@ def _ray() -> Image:
             "HOME": "/tmp",
             "EFA_DEVICES": "/sys/class/infiniband",
             **_SMALL_RAY,
-            **engine_environment("stand-in"),
+            **engine_environment(),
         },
         programs=_hidden(ROOT, folder, python),
         # The machine's own would put another PATH into the login shells that KubeRay's commands run in.
