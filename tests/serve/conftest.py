@@ -51,5 +51,5 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def running(service_of: Callable[..., RayService], temporary: Path) -> Iterator[RunningService]:
     """The template's own RayService, answering."""
-    with RunningService(service=service_of(), environment=engine_environment("stand-in")) as running:
+    with RunningService(service=service_of(), environment=engine_environment()) as running:
         yield running

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from local.real_engine.machine_config import environment, gpus_of_a_worker
+from local.real_engine.tiny_model import NAMES, Kind, make_tiny_model
 from local.serve.local_cluster import LocalCluster
 from local.serve.simulated_node import SimulatedNode
-from local.vllm_cpu.cpu_config import ENVIRONMENT
-from local.vllm_cpu.tiny_model import NAMES, Kind, make_tiny_model
-from tests.vllm.running_vllm import RunningVllm
+from tests.vllm.running_vllm import MACHINE, RunningVllm
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Path]:
 
 @pytest.fixture(scope="session")
 def running(models: dict[Kind, Path]) -> Iterator[RunningVllm]:
-    os.environ.update(ENVIRONMENT)
-    workers = [SimulatedNode(group=group, cpus=8, gpus=0, resources={f"pd_{group}": 1}) for group in ("prefill", "decode")]
-    with LocalCluster(nodes=[SimulatedNode(group="head", cpus=0, gpus=0), *workers], environment=ENVIRONMENT) as cluster:
+    os.environ.update(environment(MACHINE))
+    gpus = gpus_of_a_worker(MACHINE)
+    workers = [SimulatedNode(group=group, cpus=8, gpus=gpus, resources={f"pd_{group}": 1}) for group in ("prefill", "decode")]
+    head = SimulatedNode(group="head", cpus=0, gpus=0)
+    with LocalCluster(nodes=[head, *workers], environment=environment(MACHINE)) as cluster:
         yield RunningVllm(cluster=cluster, models=models)

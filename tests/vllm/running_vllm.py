@@ -1,6 +1,7 @@
 """The disaggregated application with real engines, as the tests use it."""
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -13,13 +14,14 @@ from typing import Any
 import httpx
 
 from charts.serve_config import build_serve_config
+from local.real_engine.machine_config import MACHINES, MAX_MODEL_LEN, Machine, for_machine
+from local.real_engine.tiny_model import VOCABULARY, Kind
 from local.serve.local_cluster import LocalCluster
 from local.serve.replica_row import ReplicaRow
 from local.serve.serve_api import ServeApi
-from local.vllm_cpu.cpu_config import MAX_MODEL_LEN, for_cpu
-from local.vllm_cpu.tiny_model import VOCABULARY, Kind
 
 MAX_TOKENS = 12
+MACHINE: Machine = next(machine for machine in MACHINES if machine == os.environ.get("ENGINE_MACHINE", "cpu"))
 _ROOT = Path(__file__).resolve().parents[2]
 _SPECIAL_TOKENS = 7
 # Ray's exporter ends counts so; its histograms' _sum is made up from bucket midpoints and means nothing.
@@ -44,7 +46,7 @@ def serve_config(*, kind: Kind, model: Path) -> dict[str, Any]:
         accelerator_type="L4",
         gpu_memory_mib=22888,
     )
-    return for_cpu(built, kind=kind, model=model)
+    return for_machine(built, machine=MACHINE, kind=kind, model=model)
 
 
 def run_single_engine(
@@ -55,7 +57,7 @@ def run_single_engine(
         answers = Path(folder) / "answers.json"
         job = json.dumps({"engine": engine, "prompts": questions, "max_tokens": MAX_TOKENS})
         done = subprocess.run(
-            [sys.executable, "-m", "local.vllm_cpu.single_engine", str(answers)],
+            [sys.executable, "-m", "local.real_engine.single_engine", str(answers)],
             input=job, env=environment, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
         )  # fmt: skip
         return (json.loads(answers.read_text()) if done.returncode == 0 else None), done.stdout

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.vllm_cpu.tiny_model import Kind
+from local.real_engine.tiny_model import Kind
 from tests.vllm.running_vllm import RunningVllm, prompts, run_single_engine, serve_config
 
 # The hybrid last: the tests below go on with it, and every change of model costs a start of two engines.

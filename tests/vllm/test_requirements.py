@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from charts.model_family import ModelFamily
-from local.vllm_cpu.cpu_config import ENVIRONMENT
-from local.vllm_cpu.tiny_model import NAMES, Kind
-from tests.vllm.running_vllm import prompts, run_single_engine, serve_config
+from local.real_engine.machine_config import environment as machine_environment
+from local.real_engine.tiny_model import NAMES, Kind
+from tests.vllm.running_vllm import MACHINE, prompts, run_single_engine, serve_config
 
 _DEPRECATED = "kv_role='kv_both' with NixlConnector is deprecated"
 
@@ -21,7 +21,7 @@ def start(
     variables = config["runtime_env"]["env_vars"] if environment is None else environment
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("VLLM_")}
     return run_single_engine(
-        engine=engine, environment={**inherited, **ENVIRONMENT, **variables}, questions=prompts(count=1, tokens=12)
+        engine=engine, environment={**inherited, **machine_environment(MACHINE), **variables}, questions=prompts(count=1, tokens=12)
     )
 
 
