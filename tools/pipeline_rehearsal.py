@@ -1,8 +1,8 @@
 """Runs the pipeline's synth build on this machine: the commands of the generated buildspec, as written, in a clean checkout.
 
-It takes the committed state without its history, as the source action does, so that a file nobody added fails here as it
-would in the pipeline, and gives the build the
-environment variables that the pipeline gives it and no credentials. This is no test of the suite because it runs the suite.
+It takes the committed state without its history, as the source action does, so that a file nobody added fails here as it would
+in the pipeline, and gives the build the environment variables that the pipeline gives it and no credentials. This is no test of
+the suite because it runs the suite.
 """
 
 import json

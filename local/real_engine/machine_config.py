@@ -48,7 +48,8 @@ def for_machine(config: Mapping[str, Any], *, machine: Machine, kind: Kind, mode
     * the backend is UCX and FI_PROVIDER is gone: LIBFABRIC needs EFA, or at least libfabric.
 
     On a CPU also: `accelerator_config` says so and there is no GPU in the bundles; `enforce_eager`, as there is no compiler;
-    a dense model gets `kv_buffer_device: cpu`, which a hybrid refuses. On a GPU also: a tenth of its memory for each engine.
+    a dense model gets `kv_buffer_device: cpu`, which a hybrid refuses. On a GPU also: a tenth of its memory for each engine, and
+    a hybrid takes vLLM's own kernel for prompts: FlashInfer's, the default on Hopper, is compiled at the first request.
     What the model family requires stays as it is.
     """
     changed = copy.deepcopy(dict(config))
@@ -64,6 +65,8 @@ def for_machine(config: Mapping[str, Any], *, machine: Machine, kind: Kind, mode
             transfer["kv_connector_extra_config"]["backends"] = ["UCX"]
             if machine == "gpu":
                 engine["gpu_memory_utilization"] = _GPU_MEMORY_UTILIZATION
+                if kind == "hybrid":
+                    engine["gdn_prefill_backend"] = "triton"
                 continue
             side["accelerator_config"] = {"kind": "cpu"}
             del side["placement_group_config"]["bundle_per_worker"]["GPU"]

@@ -88,6 +88,10 @@ class RunningVllm:
     def wait(self) -> None:
         self._api.wait_running(timeout_s=300)
 
+    def output(self) -> str:
+        """Everything that the cluster's processes have printed."""
+        return "".join(path.read_text(errors="replace") for path in self._cluster.logs.glob("worker-*"))
+
     @property
     def url(self) -> str:
         return self._api.url()

@@ -1,6 +1,5 @@
 """Real vLLM engines behind the project's Serve config: the answers are right, and their KV caches really move."""
 
-import json
 import os
 import signal
 import time
@@ -77,7 +76,8 @@ def test_killed_engine_comes_back(running: RunningVllm, phase: str) -> None:
     before = running.answers(questions)
     [killed] = [row for row in running.replicas() if row.deployment.startswith(phase)]
     with ThreadPoolExecutor(max_workers=4) as pool:
-        under_load = [pool.submit(_status, running.url) for _ in range(8)]
+        question = prompts(count=1, tokens=200)[0]
+        under_load = [pool.submit(_status, running.url, question) for _ in range(8)]
         os.kill(killed.pid, signal.SIGKILL)
         statuses = [request.result() for request in under_load]
     # What the dead engine held is lost and says so; nothing hangs and nothing is answered wrongly.
@@ -94,18 +94,17 @@ def test_killed_engine_comes_back(running: RunningVllm, phase: str) -> None:
     assert running.answers(questions) == before
 
 
-def _status(url: str) -> int:
-    body = {"model": "tiny", "prompt": prompts(count=1, tokens=200)[0], "max_tokens": 64, "temperature": 0, "ignore_eos": True}
+def _status(url: str, question: list[int]) -> int:
+    body = {"model": "tiny", "prompt": question, "max_tokens": 64, "temperature": 0, "ignore_eos": True}
     return httpx.post(f"{url}/v1/completions", json=body, timeout=240).status_code
 
 
-def test_hybrid_with_prefix_caching_answers_a_repeated_prompt_wrongly_and_says_nothing(running: RunningVllm) -> None:
+def test_hybrid_with_prefix_caching_dies_of_a_repeated_prompt(running: RunningVllm) -> None:
     """Why `enable_prefix_caching` is written out; vLLM's own defaults decide otherwise from platform to platform."""
+    # The prefill engine computes all but the last token: here as many as whole blocks of the tiny model.
+    question = prompts(count=1, tokens=129, seed=3)[0]
     running.deploy("hybrid")
-    questions = prompts(count=12, tokens=1500, seed=3)
-    right = running.answers(questions)
+    assert [_status(running.url, question) for _ in range(2)] == [200, 200]
     running.deploy("hybrid", enable_prefix_caching=True)
-    passes = [running.answers(questions) for _ in range(2)]
-    wrong = [sum(answer != truth for answer, truth in zip(answers, right, strict=True)) for answers in passes]
-    print(json.dumps({"wrong answers by pass": wrong, "of": len(questions)}))
-    assert wrong[1] > 0
+    assert [_status(running.url, question) for _ in range(2)] == [200, 500]
+    assert "assert num_new_tokens > 0" in running.output()
