@@ -34,7 +34,6 @@ from local.serve.openai_client import OpenAiClient
 from settings import Settings, SettingsError
 from tools.cdk_context import cdk_context
 
-# Another value than the run's own, which an environment variable may have set.
 _PROMPT = "Explain the benefits of prefill/decode disaggregation."
 
 
@@ -68,6 +67,7 @@ class Demo:
         """The summary line; raises DemoError or CdkError."""
         account = Account(emulator=self.emulator)
         self._say(f"emulator at {self.emulator.endpoint}, its log in {self.emulator.log_file}")
+        # Another value than the one that is set.
         change = {"MAX_MODEL_LEN": "4096" if self.settings.max_model_len == 8192 else "8192"}
         plain, changed = CdkCli(emulator=self.emulator), CdkCli(emulator=self.emulator, settings=change)
         with ThreadPoolExecutor() as pool:

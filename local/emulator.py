@@ -39,7 +39,7 @@ class Emulator:
     """
 
     name: str = "demo"
-    region: str = os.environ.get("REGION") or "sa-east-1"
+    region: str = "sa-east-1"
     account: str = ACCOUNT
     kube: Literal["recorded", "real"] = "recorded"
     _real_kube: list[RealKube] = field(default_factory=list, init=False, repr=False, compare=False)

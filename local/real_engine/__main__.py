@@ -5,59 +5,40 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
-
-import httpx
+from typing import Any
 
 from charts.model_family import ModelFamily
-from local.real_engine.machine_config import MACHINES, environment, for_machine
+from local.real_engine.machine_config import MACHINES, Machine, environment, for_machine
 from local.real_engine.tiny_model import make_tiny_model
-from local.serve.engine_environment import ROOT
-from local.serve.local_cluster import LocalCluster
-from local.serve.openai_client import OpenAiClient
+from local.serve.local_run import add_arguments, run
 from local.serve.ray_service import RayService
-from local.serve.replica_row import ReplicaRow, table
-from local.serve.serve_api import NotRunningError, ServeApi
 
 _START_TIMEOUT_S = 600
 
 
 def main() -> int:
-    """0: vLLM answered; 1: it did not, with Ray's reason; 2: there is no template."""
+    """The exit status, as of `run`."""
     parser = argparse.ArgumentParser(prog="python -m local.real_engine", description=__doc__)
-    parser.add_argument("--assembly", type=Path, default=ROOT / "cdk.out", help="synthesized templates (default: cdk.out)")
+    add_arguments(parser)
     parser.add_argument("--machine", choices=MACHINES, default="cpu", help="what the engines run on (default: cpu)")
-    arguments = parser.parse_args()
-    try:
-        service = RayService.from_assembly(arguments.assembly)
-    except LookupError as error:
-        print(error, file=sys.stderr)
-        return 2
-    began = time.monotonic()
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return run(
+            assembly=asked.assembly,
+            keep=asked.keep,
+            environment=environment(asked.machine),
+            start_timeout_s=_START_TIMEOUT_S,
+            config_of=lambda service: _config(service, machine=asked.machine, folder=Path(folder)),
+        )
 
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:5.1f} s] {text}", flush=True)
 
+def _config(service: RayService, *, machine: Machine, folder: Path) -> dict[str, Any]:
+    """With random weights of the architecture that the template's model has."""
     source = service.serve_config["applications"][0]["args"]["decode_config"]["model_loading_config"]["model_source"]
     kind = "dense" if ModelFamily.of(model_source=source).profile == "dense" else "hybrid"
-    variables = environment(arguments.machine)
-    with tempfile.TemporaryDirectory() as folder, LocalCluster(nodes=service.nodes, environment=variables) as cluster:
-        model = make_tiny_model(kind=kind, folder=Path(folder))
-        say(f"{source} is a {kind} model: random weights of that architecture in {model}")
-        api = ServeApi(dashboard_url=cluster.dashboard_url)
-        try:
-            api.deploy(for_machine(service.serve_config, machine=arguments.machine, kind=kind, model=model))
-            details = api.wait_running(timeout_s=_START_TIMEOUT_S)
-            say("vLLM runs\n\n" + table(ReplicaRow.of(details=details, groups=cluster.groups(), logs=cluster.logs)) + "\n")
-            client = OpenAiClient(url=api.url())
-            [name] = client.models()
-            pieces = list(client.stream(model=name, text="Random weights have little to say.", max_tokens=24))
-            say(f"streamed an answer of {len(pieces)} pieces: {''.join(pieces)!r}")
-        except (NotRunningError, httpx.HTTPError, EOFError) as error:
-            say(f"FAILED: {error}")
-            return 1
-    return 0
+    print(f"{source} is a {kind} model: random weights of that architecture", flush=True)
+    return for_machine(service.serve_config, machine=machine, kind=kind, model=make_tiny_model(kind=kind, folder=folder))
 
 
 if __name__ == "__main__":

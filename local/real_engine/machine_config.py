@@ -26,18 +26,22 @@ _CPU = {
     "OMP_NUM_THREADS": "1",
     "TORCHDYNAMO_DISABLE": "1",
 }
-# Both engines and a third to compare with share one GPU.
+# Each simulated node takes the machine's first GPU for its own, and tests start a third engine to compare with.
 _GPU_MEMORY_UTILIZATION = 0.1
+
+
+def machine_of(environ: Mapping[str, str]) -> Machine:
+    """ENGINE_MACHINE, which is cpu where it is not set. Raises ValueError for anything else."""
+    asked = environ.get("ENGINE_MACHINE") or "cpu"
+    for machine in MACHINES:
+        if machine == asked:
+            return machine
+    raise ValueError(f"ENGINE_MACHINE={asked}: allowed is one of {', '.join(MACHINES)}")
 
 
 def environment(machine: Machine) -> dict[str, str]:
     """Of the processes, not of the config. On a CPU: 1 GiB of KV cache an engine, no thread pinning, no compiler."""
     return {**_COMMON, **(_CPU if machine == "cpu" else {})}
-
-
-def gpus_of_a_worker(machine: Machine) -> int:
-    """What a simulated node declares. Each node's only GPU is the machine's first, which all of them share."""
-    return int(machine == "gpu")
 
 
 def for_machine(config: Mapping[str, Any], *, machine: Machine, kind: Kind, model: Path) -> dict[str, Any]:

@@ -1,86 +1,29 @@
-"""`python -m local.serve`: the template's RayService on this machine, from nothing to a streamed answer."""
+"""`python -m local.serve`: the template's RayService with an engine that needs no GPU."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import time
-from pathlib import Path
 
-import httpx
+from local.serve.engine_environment import engine_environment
+from local.serve.local_run import add_arguments, run
 
-from local.serve.engine_environment import ROOT, engine_environment
-from local.serve.local_cluster import LocalCluster, PortInUseError
-from local.serve.openai_client import OpenAiClient
-from local.serve.ray_service import RayService
-from local.serve.replica_row import ReplicaRow, table
-from local.serve.serve_api import NotRunningError, ServeApi
-
-_PROMPT = "Explain the benefits of prefill/decode disaggregation."
-_MAX_TOKENS = 24
 _START_TIMEOUT_S = 180
 
 
 def main() -> int:
-    """0: the application runs and answered; 1: it did not, with Ray's reason; 2: there is nothing to run."""
-    arguments = _arguments()
-    try:
-        service = RayService.from_assembly(arguments.assembly)
-    except LookupError as error:
-        print(error, file=sys.stderr)
-        return 2
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:5.1f} s] {text}", flush=True)
-
-    workers = [node for node in service.nodes if node.group != "head"]
-    say(f"{service.name}: starting Ray with 1 head and {len(workers)} workers")
-    with LocalCluster(nodes=service.nodes, environment=engine_environment()) as cluster:
-        api = ServeApi(dashboard_url=cluster.dashboard_url)
-        say(f"cluster up, dashboard at {cluster.dashboard_url}; deploying serveConfigV2")
-        try:
-            api.deploy(service.serve_config)
-            details = api.wait_running(timeout_s=_START_TIMEOUT_S)
-            say(
-                "application running\n\n" + table(ReplicaRow.of(details=details, groups=cluster.groups(), logs=cluster.logs)) + "\n"
-            )
-            client = OpenAiClient(url=api.url())
-            [model] = client.models()
-            say(f"GET {client.url}/v1/models: {model}")
-            say(f"POST {client.url}/v1/chat/completions: {client.chat(model=model, text=_PROMPT, max_tokens=_MAX_TOKENS)}")
-            say("the same, streamed:")
-            for piece in client.stream(model=model, text=_PROMPT, max_tokens=_MAX_TOKENS):
-                print(piece, end="", flush=True)
-            print()
-            say("streamed to the end")
-        except (NotRunningError, httpx.HTTPError, EOFError) as error:
-            say(f"FAILED: {error}")
-            return 1
-        if arguments.keep:
-            say(f"serving at {client.url} until Ctrl-C")
-            _wait_for_interrupt()
-    return 0
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="local.serve", description=__doc__)
-    parser.add_argument("--assembly", type=Path, default=ROOT / "cdk.out", help="synthesized templates (default: cdk.out)")
-    parser.add_argument("--keep", action="store_true", default=os.environ.get("KEEP") == "1", help="serve until Ctrl-C")
-    return parser.parse_args()
-
-
-def _wait_for_interrupt() -> None:
-    try:
-        while True:
-            time.sleep(3600)
-    except KeyboardInterrupt:
-        print()
+    """The exit status, as of `run`."""
+    parser = argparse.ArgumentParser(prog="python -m local.serve", description=__doc__)
+    add_arguments(parser)
+    asked = parser.parse_args()
+    return run(
+        assembly=asked.assembly,
+        keep=asked.keep,
+        environment=engine_environment(),
+        start_timeout_s=_START_TIMEOUT_S,
+        config_of=lambda service: service.serve_config,
+    )
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except PortInUseError as error:
-        sys.exit(str(error))
+    sys.exit(main())

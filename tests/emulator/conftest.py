@@ -13,7 +13,7 @@ from local.emulator import Emulator
 
 @pytest.fixture(scope="session")
 def emulator() -> Iterator[Emulator]:
-    with Emulator(name="tests", region="sa-east-1") as running:
+    with Emulator(name="tests") as running:
         CdkCli(emulator=running).bootstrap()
         yield running
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from local import demo
 from local.account import Account
 from local.emulator import ROOT, Emulator
 
@@ -43,3 +44,27 @@ def test_the_emulator_is_the_account_and_region_that_it_is_asked_for() -> None:
         assert account.client("sts").get_caller_identity()["Account"] == "222222222222"
         topic = account.client("sns").create_topic(Name="any")["TopicArn"]
     assert topic == "arn:aws:sns:eu-central-1:222222222222:any"
+
+
+def test_account_and_region_are_those_of_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {}
+
+    class NeverStarts:
+        log_file = "nowhere"
+
+        def __init__(self, **arguments: str) -> None:
+            asked.update(arguments)
+
+        def __enter__(self) -> None:
+            raise RuntimeError("this is as far as it goes")
+
+        def __exit__(self, *_: object) -> None: ...
+
+    stage = {"account": "222222222222", "region": "eu-central-1"}
+    monkeypatch.setattr(demo, "cdk_context", lambda: {"stages": {"dev": stage}})
+    monkeypatch.setattr(demo, "Emulator", NeverStarts)
+    monkeypatch.setattr(sys, "argv", ["local.demo", "mine"])
+    for name in ("REGION", "STAGE"):
+        monkeypatch.delenv(name, raising=False)
+    assert demo.main() == 1
+    assert asked == {"name": "mine", "kube": "recorded", **stage}

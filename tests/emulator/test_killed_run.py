@@ -18,7 +18,7 @@ DEPLOYING_WITHIN_SECONDS = 60
 @pytest.fixture(scope="module")
 def orphan():
     """The process id of an emulator whose run was killed while it was deploying."""
-    left = Emulator(name=NAME, region="sa-east-1")
+    left = Emulator(name=NAME)
     with left:  # clean up after an earlier test run
         pass
     environment = {**os.environ, "REGION": "sa-east-1"}
@@ -47,7 +47,7 @@ def orphan():
 
 def test_next_run_ends_the_orphan_and_starts_clean(orphan):
     assert living(group=orphan), "nothing was left to clean: the test shows nothing"
-    with Emulator(name=NAME, region="sa-east-1") as fresh:
+    with Emulator(name=NAME) as fresh:
         assert living(group=orphan) == []
         account = Account(emulator=fresh)
         assert account.client("cloudformation").describe_stacks()["Stacks"] == []

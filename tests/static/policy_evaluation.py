@@ -36,7 +36,7 @@ def _holds(operator: str, operands: dict[str, Any], context: dict[str, list[str]
         elif operator == "StringEquals":
             holds = any(value in listed(wanted) for value in values)
         else:
-            raise NotImplementedError(operator)
+            raise ValueError(f"the policies have a condition with {operator}, which nothing here evaluates")
         if not holds:
             return False
     return True

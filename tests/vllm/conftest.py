@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.real_engine.machine_config import environment, gpus_of_a_worker
+from local.real_engine.machine_config import environment
 from local.real_engine.tiny_model import NAMES, Kind, make_tiny_model
 from local.serve.local_cluster import LocalCluster
 from local.serve.simulated_node import SimulatedNode
@@ -22,7 +22,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Path]:
 @pytest.fixture(scope="session")
 def running(models: dict[Kind, Path]) -> Iterator[RunningVllm]:
     os.environ.update(environment(MACHINE))
-    gpus = gpus_of_a_worker(MACHINE)
+    gpus = int(MACHINE == "gpu")
     workers = [SimulatedNode(group=group, cpus=8, gpus=gpus, resources={f"pd_{group}": 1}) for group in ("prefill", "decode")]
     head = SimulatedNode(group="head", cpus=0, gpus=0)
     with LocalCluster(nodes=[head, *workers], environment=environment(MACHINE)) as cluster:

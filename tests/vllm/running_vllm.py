@@ -14,14 +14,14 @@ from typing import Any
 import httpx
 
 from charts.serve_config import build_serve_config
-from local.real_engine.machine_config import MACHINES, MAX_MODEL_LEN, Machine, for_machine
+from local.real_engine.machine_config import MAX_MODEL_LEN, for_machine, machine_of
 from local.real_engine.tiny_model import VOCABULARY, Kind
 from local.serve.local_cluster import LocalCluster
 from local.serve.replica_row import ReplicaRow
 from local.serve.serve_api import ServeApi
 
 MAX_TOKENS = 12
-MACHINE: Machine = next(machine for machine in MACHINES if machine == os.environ.get("ENGINE_MACHINE", "cpu"))
+MACHINE = machine_of(os.environ)
 _ROOT = Path(__file__).resolve().parents[2]
 _SPECIAL_TOKENS = 7
 # Ray's exporter ends counts so; its histograms' _sum is made up from bucket midpoints and means nothing.

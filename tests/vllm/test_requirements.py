@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from charts.model_family import ModelFamily
-from local.real_engine.machine_config import environment as machine_environment
+from local.real_engine.machine_config import environment as machine_environment, machine_of
 from local.real_engine.tiny_model import NAMES, Kind
 from tests.vllm.running_vllm import MACHINE, prompts, run_single_engine, serve_config
 
@@ -56,3 +58,9 @@ def test_role_that_the_sample_uses_is_deprecated(models: dict[Kind, Path]) -> No
     answers, output = start(models, kv_transfer_config=transfer)
     assert answers is not None, output[-3000:]
     assert _DEPRECATED in output
+
+
+def test_an_unknown_machine_is_refused_by_name() -> None:
+    assert [machine_of({}), machine_of({"ENGINE_MACHINE": "gpu"})] == ["cpu", "gpu"]
+    with pytest.raises(ValueError, match=r"^ENGINE_MACHINE=tpu: allowed is one of cpu, gpu$"):
+        machine_of({"ENGINE_MACHINE": "tpu"})
