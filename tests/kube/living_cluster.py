@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,18 +21,10 @@ from local.kube.node_capacity import NodeCapacity
 from local.kube.node_object import node_object
 from local.kube.real_kube import free_port
 from local.kube.sandbox import GATEWAY, sandboxed
+from tests.waiting import until
 
 GPU_LABELS = {"role": "gpu-worker", "nvidia.com/gpu.present": "true"}
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
-
-
-def until(done: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    """What `done` returns once it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.2)
-    return found
 
 
 @dataclass(slots=True, kw_only=True)

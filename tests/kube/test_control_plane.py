@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,9 @@ from local.kube.binaries import kubernetes_version
 from local.kube.control_plane import ControlPlane, ControlPlaneError
 from local.kube.real_kube import free_port
 from tests.kube.conftest import VERIFIER
+from tests.waiting import until
 
 CONFIG_MAPS = "/api/v1/namespaces/inference/configmaps"
-
-
-def within(seconds: float, done) -> bool:
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def test_it_is_of_the_cluster_version_that_the_application_deploys(api, control_plane) -> None:
@@ -41,7 +32,7 @@ def test_deleting_an_owner_deletes_what_it_owns(api, control_plane) -> None:
     def names() -> set[str]:
         return {item["metadata"]["name"] for item in api.get(CONFIG_MAPS)["items"]}
 
-    assert within(20, lambda: "owned" not in names())
+    until(lambda: "owned" not in names(), "the owned object is deleted", 20)
     assert "free" in names()
     api.delete(f"{CONFIG_MAPS}/free")
 
@@ -51,7 +42,7 @@ def test_deleting_a_namespace_empties_it(api, control_plane) -> None:
     api.create("/api/v1/namespaces/passing/configmaps", {"metadata": {"name": "inside"}})
     api.delete("/api/v1/namespaces/passing")
     names = lambda: {item["metadata"]["name"] for item in api.get("/api/v1/namespaces")["items"]}  # noqa: E731
-    assert within(20, lambda: "passing" not in names())
+    until(lambda: "passing" not in names(), "the namespace's objects are deleted", 20)
 
 
 def test_service_account_tokens_are_issued_and_accepted(api, control_plane) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from local.emulator import ACCOUNT, Emulator
 from local.kube.api_client import ApiClient
+from tests.waiting import until
 
 NAME = "small"
 REGION = "sa-east-1"
@@ -36,14 +36,6 @@ def client(emulator: Emulator) -> Callable[[str], Any]:
         aws_access_key_id=ACCOUNT,
         aws_secret_access_key=emulator.environment["AWS_SECRET_ACCESS_KEY"],
     )
-
-
-def until(done: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := done()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +63,7 @@ def cluster(client, role) -> str:
         resourcesVpcConfig={"subnetIds": []},
         accessConfig={"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": False},
     )
-    until(lambda: client("eks").describe_cluster(name=NAME)["cluster"]["status"] == "ACTIVE", "the cluster is not active")
+    until(lambda: client("eks").describe_cluster(name=NAME)["cluster"]["status"] == "ACTIVE", "the cluster is active")
     return NAME
 
 
@@ -124,10 +116,10 @@ def test_an_access_policy_gives_rights_until_it_is_taken_away(kubectl, role, cli
     eks = client("eks")
     eks.create_access_entry(clusterName=cluster, principalArn=arn)
     eks.associate_access_policy(clusterName=cluster, principalArn=arn, policyArn=ADMIN_POLICY, accessScope={"type": "cluster"})
-    until(lambda: kubectl(arn, "get", "namespaces").returncode == 0, "the policy has no effect")
+    until(lambda: kubectl(arn, "get", "namespaces").returncode == 0, "the policy lets the role in")
     assert kubectl(arn, "create", "namespace", "made-by-a-role").returncode == 0
     eks.delete_access_entry(clusterName=cluster, principalArn=arn)
-    until(lambda: kubectl(arn, "get", "namespaces").returncode == 1, "the role still gets in")
+    until(lambda: kubectl(arn, "get", "namespaces").returncode == 1, "the role is kept out")
 
 
 @pytest.mark.parametrize("wrong", [{"secret": "x" * 40}, {"token_for": "another"}], ids=["signature", "cluster"])
@@ -166,7 +158,7 @@ def test_node_groups_are_nodes_with_their_labels_taints_and_capacity(client, clu
         taints=[{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}],
         scalingConfig={"minSize": 0, "maxSize": 3, "desiredSize": 2},
     )
-    until(lambda: len(nodes(api)) == 2, "no nodes")
+    until(lambda: len(nodes(api)) == 2, "two nodes")
     first = nodes(api)
     assert {node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in first.values()} == {"sa-east-1a", "sa-east-1b"}
     for name, node in first.items():
@@ -179,9 +171,9 @@ def test_node_groups_are_nodes_with_their_labels_taints_and_capacity(client, clu
 
     lost = sorted(first)[0]
     api.delete(f"/api/v1/nodes/{lost}")
-    until(lambda: len(nodes(api)) == 2 and lost not in nodes(api), "the node is not replaced")
+    until(lambda: len(nodes(api)) == 2 and lost not in nodes(api), "the node is replaced")
     eks.delete_nodegroup(clusterName=cluster, nodegroupName="gpus")
-    until(lambda: not nodes(api), "nodes are left")
+    until(lambda: not nodes(api), "no node is left")
 
 
 def test_deleting_the_cluster_ends_its_processes(emulator: Emulator, client, cluster) -> None:
@@ -194,4 +186,4 @@ def test_deleting_the_cluster_ends_its_processes(emulator: Emulator, client, clu
     programs = {Path(line.split()[0]).name for line in running()}
     assert {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} <= programs
     client("eks").delete_cluster(name=cluster)
-    until(lambda: not running(), "processes are left")
+    until(lambda: not running(), "no process is left")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from local.kube.kubelet.image_catalogue import MACHINE
-from tests.kube.living_cluster import GPU_LABELS, GPU_TAINT, LivingCluster, living_cluster, until
+from tests.kube.living_cluster import GPU_LABELS, GPU_TAINT, LivingCluster, living_cluster
+from tests.waiting import until
 
 WAIT = "while :; do sleep 0.1; done"
 # Not the environment of this repository, which may lie in the machine's /tmp: a container has its own.
@@ -212,7 +213,7 @@ def test_a_pod_that_handles_termination_is_gone_at_once(cluster: LivingCluster) 
 def test_a_pod_that_ignores_termination_has_its_grace(cluster: LivingCluster) -> None:
     cluster.run("stubborn", "trap '' TERM; sleep 87654", pod={"terminationGracePeriodSeconds": 3})
     cluster.ready("stubborn")
-    assert cluster.processes("sleep 87654")
+    until(lambda: cluster.processes("sleep 87654"), "it ignores termination")
     began = time.monotonic()
     cluster.kubectl("delete", "pod", "stubborn")
     assert 3 <= time.monotonic() - began < 15

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from local.kube.api_client import ApiClient
 from local.kube.node_capacity import NodeCapacity
 from local.kube.node_object import node_object
 from tests.stacks.settings_matrix import COMBINATIONS
+from tests.waiting import until
 
 PODS = "/api/v1/namespaces/inference/pods"
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}
@@ -75,10 +75,10 @@ def place(api: ApiClient) -> Iterator[Callable[..., dict[str, Any]]]:
         for node in nodes:
             api.create("/api/v1/nodes", node)
         # New nodes are closed until the node controller has seen that they are ready.
-        _until(lambda: not [node for node in api.get("/api/v1/nodes")["items"] if _closed(node)])
+        until(lambda: not [node for node in api.get("/api/v1/nodes")["items"] if _closed(node)], "the nodes are open", WAIT_SECONDS)
         for pod in pods:
             api.create(f"{PODS}?fieldValidation=Strict", pod)
-        _until(lambda: all(_decided(pod) for pod in api.get(PODS)["items"]))
+        until(lambda: all(_decided(pod) for pod in api.get(PODS)["items"]), "the scheduler decides", WAIT_SECONDS)
         return {pod["metadata"]["name"]: pod for pod in api.get(PODS)["items"]}
 
     yield placed
@@ -86,13 +86,6 @@ def place(api: ApiClient) -> Iterator[Callable[..., dict[str, Any]]]:
         api.delete(f"{PODS}/{pod['metadata']['name']}?gracePeriodSeconds=0")
     for node in api.get("/api/v1/nodes")["items"]:
         api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
-
-
-def _until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not done():
-        assert time.monotonic() < deadline, "the scheduler did not decide"
-        time.sleep(0.05)
 
 
 def _closed(node: dict[str, Any]) -> bool:

@@ -17,7 +17,8 @@ from constructs.verification.handler.kubernetes_api import KubernetesApi
 
 from local.kube.api_client import ApiError
 from local.kube.chart_repository import ChartRepository
-from tests.kube.living_cluster import GPU_LABELS, GPU_TAINT, LivingCluster, living_cluster, until
+from tests.kube.living_cluster import GPU_LABELS, GPU_TAINT, LivingCluster, living_cluster
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE, NAME = "inference", "ray-llm"

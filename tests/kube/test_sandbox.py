@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from local.kube.sandbox import MARK
-from tests.kube.living_cluster import until
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 SANDBOX = [sys.executable, "-m", "local.kube.sandbox", "--"]
@@ -24,9 +26,14 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*SANDBOX, *command], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
 
 
-def start(script: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(script: str) -> Iterator[subprocess.Popen[str]]:
     command = [*SANDBOX, "bash", "-c", script]
-    return subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def processes(text: str) -> list[str]:
@@ -57,34 +64,31 @@ def test_names_of_the_outside_are_refused_at_once() -> None:
 
 
 def test_termination_reaches_the_command() -> None:
-    process = start("trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.1; done")
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    process.terminate()
-    said, _ = process.communicate(timeout=20)
-    assert (said, process.returncode) == ("asked\n", 3)
+    with started("trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.1; done") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        said, _ = process.communicate(timeout=20)
+        assert (said, process.returncode) == ("asked\n", 3)
 
 
 # From before the interpreter runs to after the command does.
 @pytest.mark.parametrize("milliseconds", range(20, 320, 20))
 def test_termination_is_never_lost(milliseconds: int) -> None:
-    process = start("sleep 60")
-    time.sleep(milliseconds / 1000)
-    process.terminate()
-    process.communicate(timeout=20)
+    with started("sleep 60") as process:
+        time.sleep(milliseconds / 1000)
+        process.terminate()
+        process.communicate(timeout=20)
     assert process.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def test_everything_ends_when_the_sandbox_is_killed() -> None:
-    process = start("setsid sleep 98765 & sleep 98766 & echo ready; wait")
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    assert processes("sleep 98765")
-    process.kill()
-    process.wait(timeout=20)
-    until(lambda: not processes("sleep 98765") and not processes("sleep 98766"), "processes are left", 10)
+    with started("setsid sleep 98765 & sleep 98766 & wait"):
+        until(lambda: processes("sleep 98765") and processes("sleep 98766"), "both run")
+    until(lambda: not processes("sleep 98765") and not processes("sleep 98766"), "no process is left")
 
 
 def test_what_the_command_leaves_behind_ends_with_it() -> None:
-    assert run("bash", "-c", "setsid sleep 98767 >/dev/null 2>&1 & exit 0").returncode == 0
-    until(lambda: not processes("sleep 98767"), "a process is left", 10)
+    runs = "ps -A -ww -o command= | grep -qx 'sleep 98767'"
+    assert run("bash", "-c", f"setsid sleep 98767 >/dev/null 2>&1 & until {runs}; do sleep 0.1; done; exit 5").returncode == 5
+    until(lambda: not processes("sleep 98767"), "no process is left")

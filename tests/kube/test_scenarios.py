@@ -7,11 +7,9 @@ simulated. Every deployment ends with the application's own verification.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +20,7 @@ from local.kube.api_client import ApiClient
 from local.kube.live_service import LiveService, left_in_cluster
 from local.kube.sandbox import sandboxed
 from local.serve.openai_client import OpenAiClient
+from tests.waiting import until
 
 RAY = "ray-llm-multinode-ray-serve"
 PATIENCE_SECONDS = 240.0
@@ -66,14 +65,6 @@ class Application:
     def pods(self) -> dict[str, str]:
         """Name by uid."""
         return {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.service.pods()}
-
-
-def until(done: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := done()):
-        assert time.monotonic() < deadline, what
-        time.sleep(1)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +146,9 @@ def test_a_changed_ray_cluster_replaces_the_first_though_the_operator_restarts(a
     before = {pod["metadata"]["labels"]["ray.io/cluster"] for pod in application.service.pods()}
     with ThreadPoolExecutor() as pool:
         deployment: Future[dict[str, str]] = pool.submit(application.deploy, RAY_VERSION="2.58.1")
-        until(lambda: deployment.done() or not before & _clusters(application), "the first Ray cluster was not deleted")
+        until(
+            lambda: deployment.done() or not before & _clusters(application), "the first Ray cluster is deleted", PATIENCE_SECONDS
+        )
         operators = application.api.get(OPERATOR)["items"]
         for pod in operators:
             application.api.delete(f"{OPERATOR}/{pod['metadata']['name']}")
@@ -171,7 +164,7 @@ def test_a_changed_ray_cluster_replaces_the_first_though_the_operator_restarts(a
 def test_destroy_leaves_nothing_though_the_operator_is_dead(application: Application) -> None:
     api, settings = application.api, {"RAY_VERSION": "2.58.1"}
     api.merge("/apis/apps/v1/namespaces/kuberay-system/deployments/kuberay-operator", {"spec": {"replicas": 0}})
-    until(lambda: not api.get(OPERATOR)["items"], "the operator did not end")
+    until(lambda: not api.get(OPERATOR)["items"], "the operator ends", PATIENCE_SECONDS)
     cli = CdkCli(emulator=application.emulator, settings=settings)
     cli.destroy(application.assembly(settings), "RayServeStack")
     assert left_in_cluster(api) == set()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -113,11 +112,3 @@ class RunningService:
             stop.set()
             for thread in threads:
                 thread.join()
-
-
-def wait_for(condition: Callable[[], object], *, seconds: float = 60) -> None:
-    """Return once the condition holds; fail the test if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.3)

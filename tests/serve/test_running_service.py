@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from constructs.verification.handler import decisions
-from running_service import RunningService, wait_for
+from running_service import RunningService
 
 from charts.digest import serve_digest
 from local.serve.simulated_node import SimulatedNode
+from tests.waiting import until
 
 
 def placed(running: RunningService) -> dict[str, list[str]]:
@@ -56,13 +57,14 @@ def test_200_concurrent_streams_complete(running: RunningService) -> None:
 def test_a_killed_replica_is_replaced_and_requests_go_on(running: RunningService, phase: str) -> None:
     [before] = running.rows(phase)
     os.kill(before.pid, signal.SIGKILL)
-    wait_for(lambda: [row.replica for row in running.rows(phase)] not in ([], [before.replica]))
-    wait_for(lambda: running.post({"model": running.model, "messages": [{"role": "user", "content": "x"}]}).status_code == 200)
+    until(lambda: [row.replica for row in running.rows(phase)] not in ([], [before.replica]), "another replica runs")
+    question = {"model": running.model, "messages": [{"role": "user", "content": "x"}]}
+    until(lambda: running.post(question).status_code == 200, "it answers")
     [after] = running.rows(phase)
     assert after.group == before.group
     assert after.engine_id != before.engine_id, "a stale engine id would point peers at the dead engine"
     with running.under_load() as tally:
-        wait_for(lambda: tally.answered >= 10)
+        until(lambda: tally.answered >= 10, "10 answers")
     assert tally.failures == []
 
 
@@ -71,10 +73,10 @@ def test_a_change_is_applied_in_place_and_loses_no_request(running: RunningServi
     assert running.post(long_prompt).status_code == 400
     nodes = set(running.cluster.groups())
     with running.under_load() as tally:
-        wait_for(lambda: tally.answered >= 5)
+        until(lambda: tally.answered >= 5, "5 answers")
         running.apply(running.changed(max_model_len=8192))
         settled = tally.answered
-        wait_for(lambda: tally.answered >= settled + 5)
+        until(lambda: tally.answered >= settled + 5, "5 more answers")
     assert tally.failures == []
     assert running.post(long_prompt).status_code == 200
     assert set(running.cluster.groups()) == nodes
@@ -91,7 +93,7 @@ def test_more_replicas_on_more_nodes(running: RunningService, prefill: int, deco
         assert placed(running) == {"prefill": ["prefill"] * prefill, "decode": ["decode"] * decode}
         assert len({row.engine_id for row in (*running.rows("Prefill"), *running.rows("Decode"))}) == 3
         with running.under_load() as tally:
-            wait_for(lambda: tally.answered >= 20)
+            until(lambda: tally.answered >= 20, "20 answers")
         assert tally.failures == []
     finally:
         running.apply(running.service.serve_config)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from running_service import RunningService, wait_for
+from running_service import RunningService
 
 from local.serve.serve_api import NotRunningError
+from tests.waiting import until
 
 
 def decode_states(running: RunningService) -> list[str]:
@@ -31,5 +32,5 @@ def test_is_reported_while_the_old_replicas_answer(running: RunningService) -> N
     assert running.ask("still there") == "You said: still there"
 
     running.api.deploy(running.service.serve_config)
-    wait_for(lambda: "STARTING" not in decode_states(running) and "RUNNING" in decode_states(running))
+    until(lambda: "STARTING" not in decode_states(running) and "RUNNING" in decode_states(running), "the old number runs")
     assert running.ask("back again") == "You said: back again"
