@@ -9,6 +9,8 @@ from pathlib import Path
 
 from local.kube.control_plane import ControlPlane
 
+_STOP_SECONDS = 60.0
+
 
 class NodeAgentError(Exception):
     """It did not start; holds the end of its log."""
@@ -54,10 +56,13 @@ class NodeAgentProcess:
             raise NodeAgentError(f"The node agent ended: {self.log.read_text(errors='replace')[-2000:]}")
 
     def stop(self) -> None:
-        """Returns when it and the processes of all pods have ended."""
+        """Returns when it and the processes of all pods have ended; they end with it, so it is killed if it takes too long."""
         if self._process:
             self._process.terminate()
-            self._process.wait()
+            try:
+                self._process.wait(timeout=_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
             self._process = None
 
     def kill(self) -> None:

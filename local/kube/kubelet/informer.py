@@ -17,6 +17,7 @@ _log = logging.getLogger("informer")
 # The API server ends a watch by itself; a silent connection is given up after this.
 _WATCH_SECONDS = 240
 _PAUSE_SECONDS = 0.5
+_START_SECONDS = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,11 +35,14 @@ class Informer:
     objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
     _listed: threading.Event = field(default_factory=threading.Event, init=False)
+    _refused: str = field(default="", init=False)
 
-    def start(self) -> None:
-        """Returns when the objects that exist are known."""
+    def start(self, *, timeout_s: float = _START_SECONDS) -> None:
+        """Returns when the objects that exist are known. Raises TimeoutError, with what kept it, if they are not in time."""
         threading.Thread(target=self._follow, daemon=True, name=f"informer {self.path}").start()
-        self._listed.wait()
+        if not self._listed.wait(timeout_s):
+            self.stop()
+            raise TimeoutError(f"no list of {self.path} within {timeout_s:.0f} s: {self._refused or 'no answer'}")
 
     def stop(self) -> None:
         """No call of `changed` or `deleted` begins after this."""
@@ -52,6 +56,7 @@ class Informer:
                 while not self._stop.is_set():
                     version = self._watch(version)
             except (ApiError, OSError, ValueError, LookupError) as error:
+                self._refused = str(error)
                 _log.info("%s: %s", self.path, error)
                 self._stop.wait(_PAUSE_SECONDS)
 
