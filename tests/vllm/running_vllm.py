@@ -1,9 +1,11 @@
 """The disaggregated application with real engines, as the tests use it."""
 
+import contextlib
 import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ MAX_TOKENS = 12
 MACHINE = machine_of(os.environ)
 _ROOT = Path(__file__).resolve().parents[2]
 _SPECIAL_TOKENS = 7
+_ENGINE_SECONDS = 300
 # Ray's exporter ends counts so; its histograms' _sum is made up from bucket midpoints and means nothing.
 _TRANSFERS = re.compile(r"^ray_vllm_nixl_xfer_time_seconds_count\{[^}]*\} (\S+)$", re.MULTILINE)
 
@@ -56,11 +59,19 @@ def run_single_engine(
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder) / "answers.json"
         job = json.dumps({"engine": engine, "prompts": questions, "max_tokens": MAX_TOKENS})
-        done = subprocess.run(
+        engine_process = subprocess.Popen(
             [sys.executable, "-m", "local.real_engine.single_engine", str(answers)],
-            input=job, env=environment, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=environment, cwd=_ROOT, text=True, start_new_session=True,
         )  # fmt: skip
-        return (json.loads(answers.read_text()) if done.returncode == 0 else None), done.stdout
+        try:
+            output, _ = engine_process.communicate(job, timeout=_ENGINE_SECONDS)
+        finally:
+            # The engine core is a process of its own, which outlives the one that started it if that is killed.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(engine_process.pid, signal.SIGKILL)
+            engine_process.wait()
+        return (json.loads(answers.read_text()) if engine_process.returncode == 0 else None), output
 
 
 class RunningVllm:

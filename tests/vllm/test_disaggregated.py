@@ -30,7 +30,7 @@ def expected(kind: Kind, model: Path, *, tokens: int, count: int) -> list[list[i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tokens_equal_one_engines_and_every_long_prompt_moves_its_kv_cache(
+def test_tokens_equal_one_engines_and_every_prompt_moves_its_kv_cache(
     running: RunningVllm, models: dict[Kind, Path], kind: Kind
 ) -> None:
     running.deploy(kind)
@@ -38,9 +38,9 @@ def test_tokens_equal_one_engines_and_every_long_prompt_moves_its_kv_cache(
     for tokens, count in ((SHORT, 4), (LONG, 8)):
         answers = running.answers(prompts(count=count, tokens=tokens))
         assert answers == expected(kind, models[kind], tokens=tokens, count=count), f"{kind}, {tokens} tokens"
-    # The exporter reports every few seconds; a prompt shorter than a block moves nothing.
-    until(lambda: running.transfers() - before >= 8, "every long prompt's KV cache moved")
-    assert running.transfers() - before == 8
+    # Metrics are exported every few seconds.
+    until(lambda: running.transfers() - before >= 12, "every prompt's KV cache moved")
+    assert running.transfers() - before == 12
 
 
 def test_hybrid_answers_a_repeated_prompt_the_same(running: RunningVllm) -> None:
