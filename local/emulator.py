@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
+from local.kube.client_caches import client_caches
 from local.kube.real_kube import RealKube, free_port
 from local.kube.sandbox import GATEWAY, sandboxed
 
@@ -95,7 +96,7 @@ class Emulator:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What an AWS client needs; nothing of the caller's AWS configuration comes through."""
+        """What an AWS client, kubectl and helm need; nothing of the caller's AWS configuration comes through."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
         return {
             **inherited,
@@ -110,6 +111,7 @@ class Emulator:
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,
             "LOCAL_KUBE_STATE": str(self.kube_state),
+            **client_caches(self.folder / "home"),
             "LOCAL_PYTHON": sys.executable,
         }
 

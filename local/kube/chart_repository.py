@@ -18,6 +18,7 @@ from charts.helm_chart import HelmChart
 from charts.kuberay_operator import kuberay_operator
 from charts.nvidia_device_plugin import nvidia_device_plugin
 from local.kube.binaries import KubeBinaries, kuberay_version
+from local.kube.client_caches import client_caches
 
 _TEMPLATES = Path(__file__).parent / "charts"
 # What a chart's own repository gives as appVersion, https://github.com/aws/eks-charts, read 2026-12-02.
@@ -125,14 +126,13 @@ def _archive(chart: HelmChart) -> str:
 
 
 def _helm(binaries: KubeBinaries, *arguments: str | Path) -> None:
-    home = str(binaries.cache / "helm-home")
     run = subprocess.run(
         [binaries.path("helm"), *arguments],
         check=False,
         capture_output=True,
         text=True,
         timeout=PULL_TIMEOUT_SECONDS,
-        env={**os.environ, "HELM_CACHE_HOME": home, "HELM_CONFIG_HOME": home, "HELM_DATA_HOME": home},
+        env={**os.environ, **client_caches(binaries.cache / "helm-home")},
     )
     if run.returncode:
         raise ChartError(f"helm {arguments[0]}: {run.stderr.strip().splitlines()[-1]}")

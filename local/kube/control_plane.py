@@ -17,6 +17,7 @@ from typing import Any
 from local.kube.api_client import ApiClient, ApiError
 from local.kube.binaries import KubeBinaries
 from local.kube.certificates import Certificates
+from local.kube.client_caches import client_caches
 
 SERVICE_RANGE = "10.100.0.0/16"
 _FIRST_SERVICE_ADDRESS = "10.100.0.1"
@@ -139,7 +140,7 @@ class ControlPlane:
     @property
     def client_environment(self) -> Mapping[str, str]:
         """Of kubectl as the administrator, which else keeps a cache in the caller's home."""
-        return {"KUBECONFIG": str(self.admin_kubeconfig), "KUBECACHEDIR": str(self.folder / "cache")}
+        return {"KUBECONFIG": str(self.admin_kubeconfig), **client_caches(self.folder / "cache")}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """kubectl as the administrator; its status is for the caller."""

@@ -31,13 +31,10 @@ class RealKube:
         (programs / "aws").chmod(0o755)
         self.charts = ChartRepository(binaries=binaries, folder=self.folder / "charts")
         self.charts.start()
-        home = str(self.folder / "home")
         return [str(programs)], {
             "LOCAL_KUBE": "real",
             "LOCAL_KUBE_ADDRESSES": ",".join(self.addresses),
             "EKS_BASE_PORT": str(free_port()),
-            # helm and kubectl keep caches there.
-            **dict.fromkeys(("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"), home),
         }
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from local.kube.chart_repository import charts as used_charts
+from local.kube.client_caches import client_caches
 
 # The two chart values that the matrix varies are the GPU type and the region's registry.
 NAMES = ("defaults", "china", "p5.48xlarge")
@@ -27,7 +29,8 @@ def template(binaries, charts, tmp_path: Path):
         source = ("--repo", charts.url, "--version", chart["Version"])
         where = ("--namespace", chart["Namespace"], "--values", values)
         command = [binaries.path("helm"), "template", chart["Release"], chart["Chart"], *source, *where]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = {**os.environ, **client_caches(tmp_path)}
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr
         return {item["kind"]: item for item in yaml.safe_load_all(run.stdout) if item}
 

@@ -80,7 +80,6 @@ def kubectl(emulator: Emulator, client, cluster: str, tmp_path: Path) -> Callabl
             "AWS_SESSION_TOKEN": keys["SessionToken"],
             "PATH": os.pathsep.join([str(emulator.folder / "bin"), os.environ["PATH"]]),
             "KUBECONFIG": str(tmp_path / "kubeconfig"),
-            "KUBECACHEDIR": str(tmp_path / "cache"),
         }
         update = ["aws", "eks", "update-kubeconfig", "--name", cluster, "--kubeconfig", environment["KUBECONFIG"]]
         subprocess.run(update, env=environment, check=True, capture_output=True)

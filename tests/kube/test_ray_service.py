@@ -45,12 +45,7 @@ def cluster(
         running.node("m7i.xlarge", labels={"role": "system"})
         for _ in range(2):
             running.node("g6.8xlarge", labels=GPU_LABELS, taints=[GPU_TAINT])
-        home = str(folder / "helm")
-        environment = {
-            **os.environ,
-            "KUBECONFIG": str(running.control_plane.admin_kubeconfig),
-            **dict.fromkeys(("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"), home),
-        }
+        environment = {**os.environ, **running.control_plane.client_environment}
         for chart in deployment["charts"]:
             values = folder / "values.json"
             values.write_text(chart["Values"])
