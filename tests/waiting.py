@@ -9,10 +9,13 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def until(done: Callable[[], Found], what: str, seconds: float = 60) -> Found:
-    """What `done` returns once it is true; the test fails, naming `what`, if it is not within `seconds`."""
+def until(done: Callable[[], Found], what: str | Callable[[], str], seconds: float = 60) -> Found:
+    """What `done` returns once it is true; if it is not within `seconds`, the test fails and says `what` it waited for."""
     deadline = time.monotonic() + seconds
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+    while True:
+        # A machine that stood still meanwhile gets one more look.
+        last = time.monotonic() > deadline
+        if found := done():
+            return found
+        assert not last, f"not within {seconds:.0f} s: {what if isinstance(what, str) else what()}"
         time.sleep(0.1)
-    return found

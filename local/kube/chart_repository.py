@@ -24,6 +24,7 @@ _TEMPLATES = Path(__file__).parent / "charts"
 # What a chart's own repository gives as appVersion, https://github.com/aws/eks-charts, read 2026-12-02.
 _APP_VERSIONS = {"aws-efa-k8s-device-plugin": "v0.5.20"}
 PULL_TIMEOUT_SECONDS = 20.0
+_PACKAGE_TIMEOUT_SECONDS = 120.0
 
 
 class ChartError(Exception):
@@ -112,7 +113,7 @@ def pull_charts(binaries: KubeBinaries) -> dict[str, str]:
             continue
         arguments = ("pull", chart.chart, "--repo", chart.repository, "--version", chart.version, "--destination", folder)
         try:
-            _helm(binaries, *arguments)
+            _helm(binaries, *arguments, timeout_s=PULL_TIMEOUT_SECONDS)
         except ChartError as error:
             # The end of helm's sentence is the cause.
             reasons[chart.chart] = str(error).rpartition(": ")[2]
@@ -125,13 +126,13 @@ def _archive(chart: HelmChart) -> str:
     return f"{chart.chart}-{chart.version}.tgz"
 
 
-def _helm(binaries: KubeBinaries, *arguments: str | Path) -> None:
+def _helm(binaries: KubeBinaries, *arguments: str | Path, timeout_s: float = _PACKAGE_TIMEOUT_SECONDS) -> None:
     run = subprocess.run(
         [binaries.path("helm"), *arguments],
         check=False,
         capture_output=True,
         text=True,
-        timeout=PULL_TIMEOUT_SECONDS,
+        timeout=timeout_s,
         env={**os.environ, **client_caches(binaries.cache / "helm-home")},
     )
     if run.returncode:

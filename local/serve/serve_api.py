@@ -11,7 +11,8 @@ import httpx
 
 _PATH = "/api/serve/applications/"
 _NO_PLACE = "to be scheduled"
-_NO_PLACE_S = 15
+# Ray says the same of a replica whose process is slow to start.
+_NO_PLACE_S = 40
 
 
 class NotRunningError(Exception):
@@ -58,7 +59,7 @@ class ServeApi:
             # Ray keeps a replica that no node can take DEPLOYING for good, and says so in a message only. During a change
             # the same message is passing: the new replica waits until the old one has stopped.
             now = time.monotonic()
-            no_place_since = (no_place_since or now) if _NO_PLACE in reasons and not _stopping(details) else None
+            no_place_since = (no_place_since or now) if _NO_PLACE in reasons and _waiting(details) else None
             hopeless = "DEPLOY_FAILED" in states.values() or (no_place_since and now - no_place_since > _NO_PLACE_S)
             if hopeless or now > deadline:
                 raise NotRunningError(reasons or f"no application after {timeout_s:.0f} s")
@@ -69,13 +70,16 @@ class ServeApi:
         return f"http://127.0.0.1:{self.details()['http_options']['port']}"
 
 
-def _stopping(details: Mapping[str, Any]) -> bool:
-    return any(
-        replica["state"] == "STOPPING"
+def _waiting(details: Mapping[str, Any]) -> bool:
+    """A replica is on no node, and none is about to make room. Ray's messages outlive what they tell of."""
+    replicas = [
+        replica
         for application in details["applications"].values()
         for deployment in application["deployments"].values()
         for replica in deployment["replicas"]
-    )
+    ]
+    stopping = any(replica["state"] == "STOPPING" for replica in replicas)
+    return not stopping and any(not replica.get("node_id") for replica in replicas)
 
 
 def explain(details: Mapping[str, Any]) -> str:

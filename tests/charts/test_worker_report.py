@@ -6,9 +6,13 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from charts.scripts import worker_report
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,30 +50,35 @@ def test_the_log_written_last_names_the_backend(tmp_path: Path) -> None:
     assert worker_report.nixl_backends(tmp_path) == ["LIBFABRIC"]
 
 
-def test_it_answers_over_http() -> None:
+@contextmanager
+def running() -> Iterator[subprocess.Popen[bytes]]:
+    """The report, once it answers; another one on its port is not taken for it."""
     process = subprocess.Popen([sys.executable, ROOT / "charts/scripts/worker_report.py"])
     try:
-        for _ in range(100):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{worker_report.PORT}/", timeout=5) as response:
-                    report = json.load(response)
-                break
-            except OSError:
-                time.sleep(0.1)
-        assert set(report) == {"efa_tx_bytes", "nixl_backends"}
+        until(lambda: process.poll() is not None or ask(), "it answers")
+        assert process.poll() is None, "it ended: is its port free?"
+        yield process
     finally:
-        process.terminate()
+        process.kill()
         process.wait()
+
+
+def ask() -> dict[str, Any] | None:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{worker_report.PORT}/", timeout=30) as response:
+            return json.load(response)
+    except OSError:
+        return None
+
+
+def test_it_answers_over_http() -> None:
+    with running():
+        report = ask()
+    assert report and set(report) == {"efa_tx_bytes", "nixl_backends"}
 
 
 def test_it_ends_when_it_is_told_to() -> None:
     """A first process without a handler would go on until the pod's grace is over."""
-    process = subprocess.Popen([sys.executable, ROOT / "charts/scripts/worker_report.py"])
-    for _ in range(100):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{worker_report.PORT}/", timeout=5).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    process.terminate()
-    assert process.wait(timeout=10) == 0
+    with running() as process:
+        process.terminate()
+        assert process.wait(timeout=60) == 0

@@ -1,18 +1,19 @@
 """A run that was killed half-way."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from local.account import Account
 from local.emulator import ROOT, Emulator, living
+from tests.waiting import until
 
 NAME = "killed"
-DEPLOYING_WITHIN_SECONDS = 60
+DEPLOYING_WITHIN_SECONDS = 300
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +31,20 @@ def orphan():
         env=environment,
         start_new_session=True,
     )
-    deadline = time.monotonic() + DEPLOYING_WITHIN_SECONDS
-    while time.monotonic() < deadline:
-        time.sleep(0.5)
-        if any((left.folder / "tmp").glob("ministack-lambda*")):
-            break
-    else:
-        pytest.fail("the run did not come to its first handler")
-    pid = int((left.folder / "pid").read_text())
-    with pytest.raises(RuntimeError, match="another run is in progress"), left:
-        pass
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
+    try:
+        until(
+            lambda: any((left.folder / "tmp").glob("ministack-lambda*")) or run.poll() is not None,
+            "the run comes to its first handler",
+            DEPLOYING_WITHIN_SECONDS,
+        )
+        assert run.poll() is None, "the run ended before it came to its first handler"
+        pid = int((left.folder / "pid").read_text())
+        with pytest.raises(RuntimeError, match="another run is in progress"), left:
+            pass
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
     return pid
 
 

@@ -54,11 +54,11 @@ def test_it_tells_what_was_there_and_what_came_and_went(api: ApiClient) -> None:
 
 def test_a_start_that_is_refused_says_so(control_plane: ControlPlane) -> None:
     nobody = ApiClient(server=control_plane.api.server, context=control_plane.api.context, token=control_plane.token("nobody"))
-    with pytest.raises(TimeoutError, match=r"no list of /api/v1/pods within 2 s: 403 .*cannot list resource"):
-        Informer(api=nobody, path="/api/v1/pods").start(timeout_s=2)
+    with pytest.raises(TimeoutError, match=r"no list of /api/v1/pods within 5 s: 403 .*cannot list resource"):
+        Informer(api=nobody, path="/api/v1/pods").start(timeout_s=5)
 
 
 def test_a_start_without_an_api_server_says_so(api: ApiClient) -> None:
     gone = ApiClient(server=f"https://127.0.0.1:{free_port()}", context=api.context, token="")
     with pytest.raises(TimeoutError, match="Connection refused"):
-        Informer(api=gone, path="/api/v1/pods").start(timeout_s=1)
+        Informer(api=gone, path="/api/v1/pods").start(timeout_s=5)

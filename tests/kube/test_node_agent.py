@@ -15,6 +15,9 @@ from tests.kube.living_cluster import GPU_LABELS, GPU_TAINT, LivingCluster, livi
 from tests.waiting import until
 
 WAIT = "while :; do sleep 0.1; done"
+# A probe that is slow on a busy machine has not failed.
+PATIENTLY = {"periodSeconds": 1, "timeoutSeconds": 10, "failureThreshold": 60}
+UNREADY = "/api/v1/namespaces/default/pods/unready:8000/proxy/hostname"
 # Not the environment of this repository, which may lie in the machine's /tmp: a container has its own.
 SERVE = [str(Path(sys.executable).resolve()), "-m", "http.server", "8000", "--directory", "/etc"]
 
@@ -70,7 +73,8 @@ def test_config_maps_appear_as_files_once_they_exist(cluster: LivingCluster) -> 
     )
     until(lambda: cluster.events("late", "FailedMount"), "an event tells what is missing")
     assert cluster.events("late", "FailedMount") == ['MountVolume.SetUp failed for volume "config" : configmap "late" not found']
-    assert cluster.state("late")["state"]["waiting"]["reason"] == "ContainerCreating"
+    waiting = until(lambda: cluster.state("late").get("state", {}).get("waiting"), "its state is reported")
+    assert waiting["reason"] == "ContainerCreating"
     cluster.apply(config_map("late", key="value"))
     cluster.ready("late")
     until(lambda: cluster.log("late") == "value", "the file is read")
@@ -153,7 +157,7 @@ def test_init_containers_end_and_sidecars_start_before_the_others(cluster: Livin
                     "restartPolicy": "Always",
                     "command": [*shell, f"echo beside >> /shared/order; {WAIT}"],
                     "volumeMounts": mounts,
-                    "startupProbe": {"exec": {"command": ["grep", "beside", "/shared/order"]}, "periodSeconds": 1},
+                    "startupProbe": {"exec": {"command": ["grep", "beside", "/shared/order"]}, **PATIENTLY},
                 },
                 {
                     "name": "first",
@@ -207,7 +211,7 @@ def test_a_pod_that_handles_termination_is_gone_at_once(cluster: LivingCluster) 
     cluster.ready("polite")
     until(lambda: cluster.log("polite"), "the trap is set")
     cluster.kubectl("delete", "pod", "polite", "--wait=false")
-    cluster.gone("polite", seconds=15)
+    cluster.gone("polite", seconds=45)
 
 
 def test_a_pod_that_ignores_termination_has_its_grace(cluster: LivingCluster) -> None:
@@ -216,7 +220,7 @@ def test_a_pod_that_ignores_termination_has_its_grace(cluster: LivingCluster) ->
     until(lambda: cluster.processes("sleep 87654"), "it ignores termination")
     began = time.monotonic()
     cluster.kubectl("delete", "pod", "stubborn")
-    assert 3 <= time.monotonic() - began < 15
+    assert 3 <= time.monotonic() - began < 28
     assert not cluster.processes("sleep 87654")
 
 
@@ -235,7 +239,7 @@ def served(cluster: LivingCluster) -> LivingCluster:
                     "image": MACHINE,
                     "command": SERVE,
                     "ports": [{"name": "http", "containerPort": 8000}],
-                    "readinessProbe": {"httpGet": {"path": "/hostname", "port": "http"}, "periodSeconds": 1},
+                    "readinessProbe": {"httpGet": {"path": "/hostname", "port": "http"}, **PATIENTLY},
                 }
             ]
         },
@@ -261,7 +265,14 @@ def served(cluster: LivingCluster) -> LivingCluster:
     cluster.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     probe = {"exec": {"command": ["false"]}}
     cluster.run("unready", "", command=SERVE, readinessProbe=probe, metadata={"labels": {"app": "web"}})
-    until(lambda: cluster.state("unready").get("started"), "it runs")
+    until(lambda: cluster.control_plane.kubectl("get", "--raw", UNREADY).returncode == 0, "the unready one answers, too")
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name="
+
+    def ready(service: str) -> int:
+        endpoints = [one for item in cluster.api.get(slices + service)["items"] for one in item.get("endpoints") or ()]
+        return sum(endpoint["conditions"]["ready"] for endpoint in endpoints)
+
+    until(lambda: ready("web") == ready("each") == 2, "both services have their endpoints")
     return cluster
 
 
@@ -285,8 +296,7 @@ def test_services_are_reached_by_name_and_lead_to_ready_pods(served: LivingClust
 
 
 def test_the_api_server_passes_requests_on_to_pods_and_services(served: LivingCluster) -> None:
-    direct = served.kubectl("get", "--raw", "/api/v1/namespaces/default/pods/unready:8000/proxy/hostname")
-    assert direct == "unready\n"
+    assert served.kubectl("get", "--raw", UNREADY) == "unready\n"
     through = served.kubectl("get", "--raw", "/api/v1/namespaces/default/services/web:80/proxy/hostname")
     assert through.startswith("web-")
 
@@ -332,7 +342,7 @@ def test_a_deleted_node_takes_its_processes_with_it(cluster: LivingCluster) -> N
     cluster.run("passenger", "sleep 76543", pod={"nodeName": name})
     until(lambda: cluster.processes("sleep 76543"), "it runs")
     cluster.api.delete(f"/api/v1/nodes/{name}")
-    until(lambda: not cluster.processes("sleep 76543"), "its process ends", 10)
+    until(lambda: not cluster.processes("sleep 76543"), "its process ends")
     cluster.kubectl("delete", "pod", "passenger", "--force")
 
 
@@ -341,10 +351,10 @@ def test_pods_are_carried_on_after_the_agent_was_killed(cluster: LivingCluster) 
     cluster.ready("survivor")
     first = until(lambda: cluster.log("survivor"), "it says a number")
     cluster.agent.kill()
-    until(lambda: not cluster.processes("survivor-process"), "no process outlives the agent", 10)
+    until(lambda: not cluster.processes("survivor-process"), "no process outlives the agent")
     cluster.agent.start()
     until(lambda: cluster.processes("survivor-process"), "it runs again")
-    assert until(lambda: cluster.log("survivor"), "it says a number") != first
+    until(lambda: cluster.log("survivor") != first, "it says another number")
 
 
 def test_nothing_of_a_pod_stays_on_the_machine(cluster: LivingCluster) -> None:
@@ -356,6 +366,6 @@ def test_nothing_of_a_pod_stays_on_the_machine(cluster: LivingCluster) -> None:
     assert uid in mounts.read_text()
     (folder,) = (cluster.agent.folder / "pods").glob(f"*{uid}")
     cluster.kubectl("delete", "pod", "passing")
-    until(lambda: not (folder / "volumes").exists(), "its volumes are removed", 10)
+    until(lambda: not (folder / "volumes").exists(), "its volumes are removed")
     assert uid not in mounts.read_text()
     assert not cluster.processes("sleep 54321")

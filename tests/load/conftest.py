@@ -14,7 +14,7 @@ class KnownEndpoint:
     """Sends `tokens` chunks after `first_s`, one each `token_s`; `faults` maps a request's number to what goes wrong."""
 
     def __init__(self) -> None:
-        self.first_s, self.token_s, self.tokens = 0.05, 0.01, 5
+        self.first_s, self.token_s, self.tokens = 0.1, 0.05, 5
         self.faults: dict[int, str] = {}
         self.models = ["known"]
         self.prompts: list[str] = []
@@ -55,14 +55,16 @@ def _handler(endpoint: KnownEndpoint) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             fault = endpoint.enter(body["messages"][0]["content"])
             try:
-                self._answer(body, fault)
+                complete = self._answer(body, fault)
             finally:
                 endpoint.leave()
+            if complete:  # counted out first, as the client asks its next question at once
+                return True
 
-        def _answer(self, body: dict[str, Any], fault: str | None) -> None:
+        def _answer(self, body: dict[str, Any], fault: str | None) -> bool:
             if fault == "500":
                 self._json(500, {"error": {"message": "the engine is gone", "type": "InternalServerError", "code": 500}})
-                return
+                return False
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
@@ -71,11 +73,11 @@ def _handler(endpoint: KnownEndpoint) -> type[BaseHTTPRequestHandler]:
                 if number:
                     time.sleep(endpoint.token_s)
                 if fault == "cut" and number == 2:
-                    return
+                    return False
                 self._chunk({"choices": [{"index": 0, "delta": {"content": "w "}}]})
             words = len(body["messages"][0]["content"].split())
             self._chunk({"choices": [], "usage": {"prompt_tokens": words, "completion_tokens": endpoint.tokens, "total_tokens": 0}})
-            self.wfile.write(b"data: [DONE]\n\n")
+            return True
 
         def _chunk(self, content: dict[str, Any]) -> None:
             chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "known", **content}

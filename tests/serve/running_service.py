@@ -41,11 +41,11 @@ class RunningService:
         self.api = ServeApi(dashboard_url=self.cluster.dashboard_url)
         try:
             self.apply(self.service.serve_config)
+            self.client = OpenAiClient(url=self.api.url())
+            [self.model] = self.client.models()
         except BaseException:
             self.cluster.__exit__(None, None, None)
             raise
-        self.client = OpenAiClient(url=self.api.url())
-        [self.model] = self.client.models()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
