@@ -121,11 +121,10 @@ def test_every_pod_has_a_node_and_every_worker_one_of_its_own(rendered, place, n
 
 
 def test_workers_wait_while_no_device_plugin_has_reported(rendered, place) -> None:
-    nodes, short = (
-        nodes_of(rendered["defaults"], {}, devices=False),
-        ["Insufficient nvidia.com/gpu", "Insufficient vpc.amazonaws.com/efa"],
-    )
-    assert _placed(place(nodes, pods_of(rendered["defaults"]), waiting=2, messages=short)) == {"head-0"}
+    nodes = nodes_of(rendered["defaults"], {}, devices=False)
+    messages = ["Insufficient nvidia.com/gpu", "Insufficient vpc.amazonaws.com/efa"]
+    pods = place(nodes, pods_of(rendered["defaults"]), waiting=2, messages=messages)
+    assert _placed(pods) == {"head-0"}
 
 
 def test_one_gpu_node_is_too_few(rendered, place) -> None:
