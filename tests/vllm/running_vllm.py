@@ -59,10 +59,11 @@ def run_single_engine(
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder) / "answers.json"
         job = json.dumps({"engine": engine, "prompts": questions, "max_tokens": MAX_TOKENS})
+        # A group of its own, to end as a whole; not a session, to which Linux gives the processor apart from the nicer Ray.
         engine_process = subprocess.Popen(
             [sys.executable, "-m", "local.real_engine.single_engine", str(answers)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=environment, cwd=_ROOT, text=True, start_new_session=True,
+            env=environment, cwd=_ROOT, text=True, process_group=0,
         )  # fmt: skip
         try:
             output, _ = engine_process.communicate(job, timeout=_ENGINE_SECONDS)
