@@ -24,7 +24,7 @@ from local.kube.sandbox import GATEWAY, sandboxed
 ROOT = Path(__file__).resolve().parent.parent
 STAND_INS = ROOT / "local" / "bin"
 ACCOUNT = "123456789012"
-START_TIMEOUT_SECONDS = 90.0
+START_TIMEOUT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 10.0
 
 
 class ApiError(Exception):

@@ -19,7 +19,6 @@ from local.serve.simulated_node import SimulatedNode
 
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024
 _SERVE_PORT = 8000
-_JOIN_SECONDS = 120
 
 
 class PortInUseError(Exception):
@@ -66,7 +65,7 @@ class LocalCluster:
             # The head first; the others start together.
             for node in self._nodes:
                 self.add(node, wait=not self._started)
-            self._cluster.wait_for_nodes(timeout=_JOIN_SECONDS)
+            self._cluster.wait_for_nodes()
         except BaseException:
             self._stop()
             raise

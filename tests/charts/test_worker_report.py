@@ -81,4 +81,4 @@ def test_it_ends_when_it_is_told_to() -> None:
     """A first process without a handler would go on until the pod's grace is over."""
     with running() as process:
         process.terminate()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=10) == 0

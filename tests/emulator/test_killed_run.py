@@ -13,7 +13,7 @@ from local.emulator import ROOT, Emulator, living
 from tests.waiting import until
 
 NAME = "killed"
-DEPLOYING_WITHIN_SECONDS = 300
+DEPLOYING_WITHIN_SECONDS = 60
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def test_deleting_an_owner_deletes_what_it_owns(api, control_plane) -> None:
     def names() -> set[str]:
         return {item["metadata"]["name"] for item in api.get(CONFIG_MAPS)["items"]}
 
-    until(lambda: "owned" not in names(), "the owned object is deleted")
+    until(lambda: "owned" not in names(), "the owned object is deleted", 20)
     assert "free" in names()
     api.delete(f"{CONFIG_MAPS}/free")
 
@@ -42,7 +42,7 @@ def test_deleting_a_namespace_empties_it(api, control_plane) -> None:
     api.create("/api/v1/namespaces/passing/configmaps", {"metadata": {"name": "inside"}})
     api.delete("/api/v1/namespaces/passing")
     names = lambda: {item["metadata"]["name"] for item in api.get("/api/v1/namespaces")["items"]}  # noqa: E731
-    until(lambda: "passing" not in names(), "the namespace is deleted")
+    until(lambda: "passing" not in names(), "the namespace is deleted", 20)
 
 
 def test_service_account_tokens_are_issued_and_accepted(api, control_plane) -> None:

@@ -18,6 +18,7 @@ from tests.waiting import until
 
 PODS = "/api/v1/namespaces/inference/pods"
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}
+WAIT_SECONDS = 20.0
 numbers = itertools.count(1)
 
 
@@ -78,7 +79,7 @@ def place(api: ApiClient) -> Iterator[Callable[..., dict[str, Any]]]:
         for node in nodes:
             api.create("/api/v1/nodes", node)
         # New nodes are closed until the node controller has seen that they are ready.
-        until(lambda: not [node for node in api.get("/api/v1/nodes")["items"] if _closed(node)], "the nodes are open")
+        until(lambda: not [node for node in api.get("/api/v1/nodes")["items"] if _closed(node)], "the nodes are open", WAIT_SECONDS)
         for pod in pods:
             api.create(f"{PODS}?fieldValidation=Strict", pod)
         found: list[dict[str, Any]] = []
@@ -88,7 +89,11 @@ def place(api: ApiClient) -> Iterator[Callable[..., dict[str, Any]]]:
             left = [_message(pod) for pod in found if not pod["spec"].get("nodeName")]
             return len(left) == waiting and all(text in message for message in left for text in messages)
 
-        until(decided, lambda: str([(pod["metadata"]["name"], pod["spec"].get("nodeName"), _message(pod)) for pod in found]))
+        until(
+            decided,
+            lambda: str([(pod["metadata"]["name"], pod["spec"].get("nodeName"), _message(pod)) for pod in found]),
+            WAIT_SECONDS,
+        )
         return {pod["metadata"]["name"]: pod for pod in found}
 
     yield placed

@@ -66,7 +66,7 @@ def test_termination_reaches_the_command() -> None:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.terminate()
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=20)
         assert (said, process.returncode) == ("asked\n", 3)
 
 
@@ -77,7 +77,7 @@ def test_termination_is_never_lost() -> None:
         with started("sleep 60") as process:
             time.sleep(after_s)
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=20)
         return process.returncode
 
     began = time.monotonic()
@@ -86,7 +86,7 @@ def test_termination_is_never_lost() -> None:
         assert process.stdout.readline() == "ready\n"
         start_s = time.monotonic() - began
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
     for part in range(1, 16):
         assert status(start_s * part / 12) in (-signal.SIGTERM, 128 + signal.SIGTERM)
@@ -95,10 +95,10 @@ def test_termination_is_never_lost() -> None:
 def test_everything_ends_when_the_sandbox_is_killed() -> None:
     with started("setsid sleep 98765 & sleep 98766 & wait"):
         until(lambda: processes("sleep 98765") and processes("sleep 98766"), "both run")
-    until(lambda: not processes("sleep 98765") and not processes("sleep 98766"), "no process is left")
+    until(lambda: not processes("sleep 98765") and not processes("sleep 98766"), "no process is left", 10)
 
 
 def test_what_the_command_leaves_behind_ends_with_it() -> None:
     runs = "ps -A -ww -o command= | grep -qx 'sleep 98767'"
     assert run("bash", "-c", f"setsid sleep 98767 >/dev/null 2>&1 & until {runs}; do sleep 0.1; done; exit 5").returncode == 5
-    until(lambda: not processes("sleep 98767"), "no process is left")
+    until(lambda: not processes("sleep 98767"), "no process is left", 10)

@@ -14,7 +14,7 @@ class KnownEndpoint:
     """Sends `tokens` chunks after `first_s`, one each `token_s`; `faults` maps a request's number to what goes wrong."""
 
     def __init__(self) -> None:
-        self.first_s, self.token_s, self.tokens = 0.1, 0.05, 5
+        self.first_s, self.token_s, self.tokens = 0.05, 0.01, 5
         self.faults: dict[int, str] = {}
         self.models = ["known"]
         self.prompts: list[str] = []

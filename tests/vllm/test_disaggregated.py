@@ -39,7 +39,7 @@ def test_tokens_equal_one_engines_and_every_prompt_moves_its_kv_cache(
         answers = running.answers(prompts(count=count, tokens=tokens))
         assert answers == expected(kind, models[kind], tokens=tokens, count=count), f"{kind}, {tokens} tokens"
     # Metrics are exported every few seconds.
-    until(lambda: running.transfers() - before >= 12, "every prompt's KV cache moved")
+    until(lambda: running.transfers() - before >= 12, "every prompt's KV cache moved", 30)
     assert running.transfers() - before == 12
 
 
